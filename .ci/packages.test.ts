@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 type Exports = { readonly [key: string]: string | Exports }
@@ -74,9 +74,10 @@ describe.each(published)('$manifest.name', ({ folder, manifest }) => {
       .filter((file) => file.endsWith('index.ts'))
       .concat(Object.values(manifest.exports).flatMap(sourceOf))
     const wrong = entries.flatMap((file) =>
-      (readFileSync(join(root, folder, 'src', file), 'utf8').match(/^export (type )?\*.*$/gm) ?? []).map(
-        (line) => `${folder}/src/${file}: ${line}`,
-      ),
+      (readFileSync(join(root, folder, 'src', file), 'utf8').match(/^export (type )?\*.*$/gm) ?? [])
+        // The names of another entry point are listed there.
+        .filter((line) => !entries.includes(join(dirname(file), /from '(\..*)'/.exec(line)?.[1] ?? '')))
+        .map((line) => `${folder}/src/${file}: ${line}`),
     )
     expect(wrong).toEqual([])
   })

@@ -1,4 +1,4 @@
 import { program } from '../../tsup.base.ts'
 
-// Source maps, so that stack traces point to the sources.
-export default program({ sourcemap: true })
+// Not minified, so that stack traces have names without source maps.
+export default program({ sourcemap: false })

@@ -547,8 +547,8 @@ export interface ClientOptions {
     readonly errorPolicy?: ErrorPolicy | undefined;
     readonly offlineQueue?: number | undefined;
     readonly trackEnsemble?: boolean | undefined;
-    readonly maxFrame?: number | undefined;
-    readonly maxRequest?: number | undefined;
+    readonly maxFrameBytes?: number | undefined;
+    readonly maxRequestBytes?: number | undefined;
     readonly batchReads?: boolean | {
         readonly maxReads?: number | undefined;
     } | undefined;
@@ -897,10 +897,10 @@ export declare function mapConcurrent<T, R>(items: Iterable<T> | AsyncIterable<T
 // node/compressed.d.ts
 
 export interface CompressedOptions {
-    readonly maxLength?: number | undefined;
+    readonly maxBytes?: number | undefined;
 }
 
-export declare function compressed<T>(inner: Codec<T>, { maxLength }?: CompressedOptions): Codec<T>;
+export declare function compressed<T>(inner: Codec<T>, { maxBytes }?: CompressedOptions): Codec<T>;
 
 // node/diagnostics.d.ts
 
@@ -1249,7 +1249,7 @@ export type WriteResult<O> = O extends {
     op: 'create';
 } ? {
     path: string;
-    stat?: Stat;
+    stat?: Stat | undefined;
 } : O extends {
     op: 'setData';
 } ? Stat : undefined;

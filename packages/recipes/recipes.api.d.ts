@@ -24,6 +24,7 @@
 //   GroupOptions
 //   Handle
 //   JoinOptions
+//   LeadOptions
 //   Leader
 //   LeaderElection
 //   Lease
@@ -315,45 +316,6 @@ export interface PartyOptions {
     readonly layout?: 'party' | 'shallow' | undefined;
 }
 
-// handles/ephemeral-lock-handle.d.ts
-
-export declare class EphemeralLockHandle implements LockHandle {
-    #private;
-    constructor(client: Client, node: HandleNode, options: HandleOptions);
-    get token(): bigint;
-    get path(): string;
-    get signal(): AbortSignal;
-    get owner(): bigint;
-    get isHeld(): boolean;
-    assertHeld(): void;
-    guard<const T extends readonly WriteOp[]>(operations: T, options?: CallOptions): Promise<{
-        [K in keyof T]: WriteResult<T[K]>;
-    }>;
-    release({ background }?: {
-        background?: boolean;
-    }): Promise<void>;
-    [Symbol.asyncDispose](): Promise<void>;
-    onRelease(action: () => void): void;
-    markReplaced(): void;
-    lose(reason: LostReason, cause?: unknown): void;
-}
-
-export interface HandleNode {
-    readonly path: string;
-    readonly token: bigint;
-    readonly owner: bigint;
-}
-
-export interface HandleOptions {
-    readonly recipe: string;
-    readonly policy: ErrorPolicy;
-    readonly watcher?: OwnNodeWatcher | undefined;
-    readonly waitedMs?: number | undefined;
-    readonly deletionReason?: (() => LostReason) | undefined;
-    readonly release?: (() => Promise<void>) | undefined;
-    readonly onEnd?: ((error: LostError) => void) | undefined;
-}
-
 // handles/lock-timeout.d.ts
 
 export declare class LockTimeoutError extends OperationTimeoutError {
@@ -378,22 +340,6 @@ export declare class LostError extends ZooKeeperError {
 }
 
 export type LostReason = 'suspended' | 'leasePassed' | 'expired' | 'nodeDeleted' | 'revoked' | 'released' | 'closed';
-
-// handles/own-node-watcher.d.ts
-
-export interface OwnNodeListener {
-    onData?(data: Bytes): void;
-    onDeleted(): void;
-    onWatchFailed?(error: unknown): void;
-}
-
-export declare class OwnNodeWatcher {
-    #private;
-    readonly path: string;
-    hasChanged: boolean;
-    constructor(client: Client, path: string, listener: OwnNodeListener);
-    setListener(listener: OwnNodeListener): void;
-}
 
 // handles/types.d.ts
 
@@ -457,6 +403,10 @@ export interface ElectionParticipant extends Omit<Participant, 'data'> {
     readonly id: string;
 }
 
+export interface LeadOptions extends Abortable {
+    readonly requeue?: boolean | undefined;
+}
+
 export declare class LeaderElection implements AsyncDisposable {
     #private;
     readonly client: Client;
@@ -465,9 +415,7 @@ export declare class LeaderElection implements AsyncDisposable {
     constructor(client: Client, path: string, options?: ElectionOptions);
     acquire(options?: WaitOptions): Promise<LockHandle>;
     leadership({ signal }?: Abortable): AsyncGenerator<LockHandle, void, undefined>;
-    lead(body: (leadership: LockHandle) => Promise<void>, { signal, requeue }?: Abortable & {
-        requeue?: boolean;
-    }): Promise<void>;
+    lead(body: (leadership: LockHandle) => Promise<void>, { signal, requeue }?: LeadOptions): Promise<void>;
     observe({ signal }?: Abortable): AsyncGenerator<Leader | undefined>;
     participants(options?: CallOptions): Promise<ElectionParticipant[]>;
     close(): Promise<void>;
@@ -499,64 +447,6 @@ export interface LeaseOptions extends Pick<RecipeOptions, 'acl' | 'parents'> {
     readonly durationMs: number;
 }
 
-// lock-queue/contenders.d.ts
-
-export interface Contender {
-    readonly name: string;
-    readonly sequence: number;
-    readonly suffix: string;
-    readonly isShared: boolean;
-}
-
-export type ContenderParser = (name: string) => Contender | undefined;
-
-// lock-queue/lock-queue.d.ts
-
-export interface Listing {
-    readonly names: readonly string[];
-    readonly directoryCzxid: bigint;
-}
-
-export declare class LockQueue {
-    #private;
-    readonly client: Client;
-    readonly directory: string;
-    readonly parse: ContenderParser;
-    constructor(client: Client, directory: string, parse: ContenderParser, options: LockQueueOptions);
-    get naming(): Naming;
-    pathOf(name: string): string;
-    enqueue(prefix: string, signal: AbortSignal | undefined): Promise<{
-        entry: QueueEntry;
-        listing: Listing | undefined;
-    }>;
-    list(options?: CallOptions): Promise<Listing | undefined>;
-    remove({ path, owner }: QueueEntry): Promise<void>;
-    removeInBackground(entry: QueueEntry): void;
-}
-
-export interface LockQueueOptions extends RecipeOptions {
-    readonly onCreate?: ((stat: Stat, sentAt: number) => void) | undefined;
-}
-
-export interface QueueEntry extends HandleNode {
-    readonly name: string;
-}
-
-// lock-queue/turn.d.ts
-
-export interface TurnOptions<T> extends Abortable {
-    readonly prefix: string;
-    readonly policy: ErrorPolicy;
-    readonly operation?: string | undefined;
-    readonly grant: (entry: QueueEntry, waitedMs: number) => T;
-    readonly createGuard?: ((entry: QueueEntry, ring: () => void) => WaitGuard) | undefined;
-    readonly onWaitEnd?: ((entry: QueueEntry) => void) | undefined;
-}
-
-export interface WaitGuard {
-    check(): void;
-}
-
 // multi-lock/multi-lock.d.ts
 
 export declare class MultiLock {
@@ -578,14 +468,11 @@ export declare class Mutex {
     readonly client: Client;
     readonly path: string;
     readonly data: Bytes;
-    protected readonly queue: LockQueue;
-    protected readonly policy: ErrorPolicy;
     constructor(client: Client, path: string, options?: MutexOptions);
     acquire(options?: AcquireOptions): Promise<LockHandle>;
     tryAcquire(options?: AcquireOptions): Promise<LockHandle | undefined>;
     run<T>(body: (held: LockHandle) => Promise<T>, options?: AcquireOptions): Promise<T>;
     participants(options?: CallOptions): Promise<Participant[]>;
-    protected turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle>;
 }
 
 export interface MutexOptions extends RecipeOptions {
@@ -692,7 +579,6 @@ export declare class Message<T> implements AsyncDisposable {
     readonly token: bigint;
     readonly deliveries: number;
     readonly settled: Promise<void>;
-    constructor(client: Client, value: T, at: MessageLocation, claim: Stat);
     get id(): string;
     get isAcknowledged(): boolean;
     get signal(): AbortSignal;
@@ -701,12 +587,6 @@ export declare class Message<T> implements AsyncDisposable {
         readonly delayMs?: number | undefined;
     }): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
-}
-
-export interface MessageLocation {
-    readonly item: string;
-    readonly claim: string;
-    readonly version: number;
 }
 
 // queue/names.d.ts
@@ -777,8 +657,6 @@ export declare class ReadWriteLock {
     downgrade(write: LockHandle): Promise<LockHandle>;
     tryUpgrade(read: LockHandle): Promise<LockHandle | undefined>;
     participants(options?: CallOptions): Promise<ReadWriteParticipant[]>;
-    protected waitOptions(): Pick<TurnOptions<LockHandle>, 'createGuard' | 'onWaitEnd'>;
-    protected createHandle(entry: QueueEntry, options: HandleOptions): EphemeralLockHandle;
 }
 
 export interface ReadWriteParticipant extends Participant {
@@ -805,15 +683,9 @@ export declare class RevocableMutex extends Mutex {
     acquire(options?: AcquireOptions): Promise<RevocableLockHandle>;
     tryAcquire(options?: AcquireOptions): Promise<RevocableLockHandle | undefined>;
     run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: AcquireOptions): Promise<T>;
-    protected turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle>;
 }
 
 // revocable/revocable-read-write-lock.d.ts
-
-declare class RevocableHandle extends EphemeralLockHandle implements RevocableLockHandle {
-    readonly revokeRequested: Promise<RevokeRequest>;
-    constructor(client: Client, entry: QueueEntry, options: HandleOptions, requested: Promise<RevokeRequest>);
-}
 
 export interface RevocableLockSide extends LockSide {
     acquire(options?: WaitOptions): Promise<RevocableLockHandle>;
@@ -828,8 +700,6 @@ export declare class RevocableReadWriteLock extends ReadWriteLock {
     constructor(client: Client, path: string, options?: RecipeOptions);
     downgrade(write: LockHandle): Promise<RevocableLockHandle>;
     tryUpgrade(read: LockHandle): Promise<RevocableLockHandle | undefined>;
-    protected waitOptions(): Pick<TurnOptions<LockHandle>, 'createGuard' | 'onWaitEnd'>;
-    protected createHandle(entry: QueueEntry, options: HandleOptions): RevocableHandle;
 }
 
 // revocable/revoke.d.ts
@@ -1077,7 +947,7 @@ export declare class TreeTooLargeError extends UsageError {
 
 // tree-cache/watchers.d.ts
 
-export declare function settledChildren(client: Client, path: string, ms: number, options?: WaitOptions): Promise<readonly string[]>;
+export declare function settledChildren(client: Client, path: string, settleMs: number, options?: WaitOptions): Promise<readonly string[]>;
 
 export declare function watchChildren(client: Client, path: string, { signal }?: Abortable): AsyncGenerator<readonly string[] | undefined, void, undefined>;
 

@@ -44,6 +44,8 @@
 //   SeededRandom
 //   Sfc32
 //   System
+//   TlsFailure
+//   TlsFault
 //   TlsNetwork
 //   TlsOptionError
 //   TlsOptions
@@ -52,6 +54,7 @@
 //   WebSocketListenOptions
 //   invariant
 //   silentLogger
+//   tlsFailureOf
 
 // @zabra/runtime/node
 //   NodeDisk
@@ -436,7 +439,10 @@ export interface Network {
 export declare class NetworkError extends Error {
     readonly name = "NetworkError";
     readonly code: string;
-    constructor(message: string, code: string, options?: ErrorOptions);
+    readonly tlsFailure: TlsFailure | undefined;
+    constructor(message: string, code: string, { tlsFailure, ...options }?: ErrorOptions & {
+        readonly tlsFailure?: TlsFailure | undefined;
+    });
 }
 
 export interface PeerIdentity {
@@ -692,6 +698,18 @@ export interface System {
     readonly pid: number;
     processIdentity(pid: number): string | undefined;
 }
+
+// tls-faults.d.ts
+
+export interface TlsFailure {
+    readonly code: string;
+    readonly fault: TlsFault;
+    readonly reason: string;
+}
+
+export type TlsFault = 'expired' | 'notYetValid' | 'untrusted' | 'wrongHost' | 'wrongPurpose' | 'revoked' | 'noRevocationList' | 'damaged' | 'clientCertificate' | 'handshakeFailure' | 'noCommonVersion' | 'plaintext' | 'refused';
+
+export declare function tlsFailureOf(error: Error): TlsFailure | undefined;
 
 // tls.d.ts
 

@@ -376,10 +376,40 @@ describe('export and import', () => {
     expect(existsSync(file)).toBe(false)
   })
 
+  it.each<[flags: string[], expected: RegExp, unexpected: RegExp]>([
+    [
+      [],
+      /^zabra: an import does not restore: ephemeral nodes; container and TTL nodes.*; versions, zxids and times;.*\n/,
+      /\n.*does not restore/,
+    ],
+    [['--ephemeral'], /restore: ephemeral nodes, which become persistent;/, /left out/],
+    [['--from', 'data'], /restore: ephemeral nodes; versions, zxids/, /container and TTL/],
+  ])(
+    'with %j say once what an import does not restore, in the head too',
+    async (flags, expected, unexpected) => {
+      await stage.server.snapshot()
+      const ran = await stage.run([
+        'export',
+        '/x',
+        ...flags.map((flag) => (flag === 'data' ? join(stage.folder, flag) : flag)),
+      ])
+      expect(ran.code).toBe(0)
+      const notes = ran.err
+        .split('\n')
+        .filter((line) => line.includes('does not restore'))
+        .join('\n')
+      expect(`${notes}\n`).toMatch(expected)
+      expect(notes).not.toMatch(unexpected)
+      const { notKept } = JSON.parse(ran.out.split('\n', 1)[0]!) as { notKept: string[] }
+      expect(notes).toBe(`zabra: an import does not restore: ${notKept.join('; ')}`)
+    },
+  )
+
   it('write to a new file and never overwrite one', async () => {
     const file = join(stage.folder, 'x.jsonl')
     expect((await stage.run(['export', '/x', '-o', file])).code).toBe(0)
-    expect(readFileSync(file, 'utf8')).toMatch(/^\{"zabra":"export","version":1,"root":"\/x"\}\n/)
+    const [head = ''] = readFileSync(file, 'utf8').split('\n')
+    expect(JSON.parse(head)).toMatchObject({ zabra: 'export', version: 1, root: '/x' })
     expect(await stage.run(['export', '/x', '-o', file])).toMatchObject({
       code: 2,
       err: expect.stringContaining('EEXIST'),
@@ -417,7 +447,7 @@ describe('export and import', () => {
 
   it('never touch the nodes of the server', async () => {
     const { out } = await stage.run(['export', '/'])
-    expect(out).not.toContain('/zookeeper')
+    expect(out).not.toContain('"path":"/zookeeper')
     const input =
       '{"path":"/zookeeper/quota/evil","data":"x","acl":[{"scheme":"world","id":"anyone","perms":"r"}]}\n'
     expect(await stage.run(['import'], { input })).toMatchObject({

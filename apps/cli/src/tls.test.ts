@@ -1,6 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import type { TlsFault } from '@zabra/runtime'
+import { startTlsFault, tlsFaultCases } from '@zabra/testkit/tls-fault-servers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { setupStage, stage } from './testing/cli-fixture.ts'
 
@@ -102,18 +104,71 @@ describe('over TLS', () => {
     const { port } = web.address() as { port: number }
     expect(await stage.run(['ls', '--tls', '--server', `127.0.0.1:${port}`])).toMatchObject({
       code: 8,
-      err: expect.stringMatching(/^zabra: .*wrong version number\. This port does not use TLS: .*\n$/),
+      err: expect.stringMatching(/^zabra: .*it answers without TLS\. This port does not use TLS: .*\n$/),
     })
     web.close()
   })
 
-  it('a port that resets a TLS handshake is reported with a hint to use the TLS port', async () => {
+  it('a port of a server without TLS is reported as such', async () => {
     const { port } = stage.server.addresses.client
     expect(await stage.run(['ls', '--tls', '--server', `127.0.0.1:${port}`])).toMatchObject({
       code: 8,
-      err: expect.stringMatching(/ECONNRESET.*Check that this is the TLS port of the server\.\n$/),
+      err: expect.stringMatching(/it answers without TLS\. .*leave out --tls and tls:\/\/.*\n$/),
     })
   })
+
+  /** What an error has to advise. */
+  const advice: Readonly<Record<TlsFault, RegExp>> = {
+    expired: /zabra cert renew/,
+    notYetValid: /Check the clocks/,
+    untrusted: /--ca or ZABRA_CA/,
+    wrongHost: /Connect by another name/,
+    wrongPurpose: /zabra cert issue/,
+    revoked: /zabra cert issue/,
+    noRevocationList: /revocation list/,
+    damaged: /zabra cert issue/,
+    clientCertificate: /--cert or ZABRA_CERT/,
+    handshakeFailure: /--cert or ZABRA_CERT/,
+    noCommonVersion: /ssl\.protocol/,
+    plaintext: /leave out --tls/,
+    refused: /log has the reason/,
+  }
+
+  // The command line has no options for versions and revocation lists.
+  const cases = tlsFaultCases.filter(
+    ({ client }) => client.versions === undefined && client.revocationList === undefined,
+  )
+  it.each(cases.map((one) => [one.name, one] as const))(
+    'a command names the fault of a server with %s, on one line, and says what to do',
+    async (_name, one) => {
+      const { client, reason, fault } = one
+      const server = await startTlsFault(one)
+      const flags = [
+        ...(client.trustStore === undefined ? [] : ['--ca', client.trustStore.path]),
+        ...(client.keyStore === undefined ? [] : ['--cert', client.keyStore.path]),
+      ]
+      try {
+        const at = `localhost:${server.port}`
+        for (const argv of [
+          ['ls', '/', '--tls', '--server', at],
+          ['ls', '/', '--server', `wss://${at}/`],
+          ['session', 'list', '--admin', `https://${at}`],
+        ]) {
+          const { code, err } = await stage.run([...argv, ...flags])
+          expect({ argv, err, code }).toMatchObject({ code: 8, err: expect.stringMatching(/^zabra: .*\n$/) })
+          // A reset has no reason: the server ends the connection before or after the handshake.
+          if (fault !== undefined || !argv.includes('--admin')) expect(err).toContain(reason)
+          if (fault !== undefined) expect(err).toMatch(advice[fault])
+          expect(err).not.toMatch(/error:[\dA-F]{8}|SSL routines|\.c:/)
+        }
+        const status = await stage.run(['status', at, '--tls', ...flags])
+        expect(status.out).toContain(reason)
+        expect(status.out).not.toMatch(/error:[\dA-F]{8}|SSL routines|\.c:/)
+      } finally {
+        await server.close()
+      }
+    },
+  )
 
   it('an untrusted server exits with 8, and an invalid certificate file with 2', async () => {
     const ca = ['--ca', certificate('stranger-authority.pem'), '--cert', certificate('alice.pem')]
@@ -121,7 +176,7 @@ describe('over TLS', () => {
     expect(await stage.run(['ls', '--tls', '--server', secure])).toMatchObject({
       code: 8,
       err: expect.stringMatching(
-        /^zabra: Cannot connect to \S+ \(\w+\): self-signed .* --ca or ZABRA_CA, .*\n$/,
+        /^zabra: Cannot connect to \S+ \(\w+\): its certificate is .* --ca or ZABRA_CA, .*\n$/,
       ),
     })
     const none = await stage.run(['ls', '--tls', '--server', secure, '--ca', '/no/such.pem'])

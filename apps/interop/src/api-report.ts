@@ -20,6 +20,7 @@ const START = /^(?:export|declare|import|type|interface|class|abstract|const|fun
 const NAME =
   /^(?:export )?(?:declare )?(?:abstract )?(?:const|let|class|interface|type|function|enum) ([\w$]+)/
 const WHOLE = /^import (?:type )?\* as ([\w$]+) from ['"]([^'"]+)['"]/
+const ALL_FROM = /^export \* from ['"](\.[^'"]+)['"];?$/
 const NAMES_FROM = /^(import|export) (?:type )?\{([\s\S]*?)\}(?: from ['"]([^'"]+)['"])?;?$/
 
 /**
@@ -34,7 +35,7 @@ export function apiReport(folder: string, entries: ReadonlyMap<string, string>):
 
   const declarationsOf = (file: string): Declarations => {
     let found = files.get(file)
-    if (found === undefined) files.set(file, (found = parse(file)))
+    if (found === undefined) files.set(file, (found = parse(file, declarationsOf)))
     return found
   }
 
@@ -76,7 +77,7 @@ export function apiReport(folder: string, entries: ReadonlyMap<string, string>):
 }
 
 /** Returns the statements of a declaration file by the names that they declare, import or export. */
-function parse(file: string): Declarations {
+function parse(file: string, declarationsOf: (file: string) => Declarations): Declarations {
   const own = new Map<string, string[]>()
   const from = new Map<string, Origin>()
   const whole = new Map<string, string>()
@@ -93,6 +94,15 @@ function parse(file: string): Declarations {
     const [, space, source] = WHOLE.exec(statement) ?? []
     if (space !== undefined) {
       whole.set(space, resolveFrom(file, source!))
+      continue
+    }
+    const [, every] = ALL_FROM.exec(statement) ?? []
+    if (every !== undefined) {
+      const source = resolveFrom(file, every)
+      for (const one of declarationsOf(source).exported) {
+        exported.add(one)
+        from.set(one, { file: source, name: one })
+      }
       continue
     }
     const [, kind, list, path] = NAMES_FROM.exec(statement) ?? []

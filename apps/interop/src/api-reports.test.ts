@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { propertiesOf } from './api-properties.ts'
 import { apiReport } from './api-report.ts'
 
 const packages = resolve(import.meta.dirname, '../../../packages')
@@ -30,3 +31,42 @@ it.each(['client', 'protocol', 'recipes', 'runtime', 'server', 'testing'])(
     await expect(apiReport(folder, entriesOf(folder))).toMatchFileSnapshot(join(folder, `${name}.api.d.ts`))
   },
 )
+
+/** Numbers of things, and figures that ZooKeeper and Curator name. Points in time are in milliseconds. */
+const withoutUnit = new Set(
+  (
+    'at actual attempt attempts batchSize blockSize breakOnHealRate buffer client concurrency count deadLetterAfter ' +
+    'deliveries depth durableVersion election errors eventCount expected factor generation hash high id inFlight index ' +
+    'isOptional limit low maxAttempts maxDepth maxItems maxNodes maxReads mean members namesVersion numChildren ' +
+    'offlineQueue order permits perms pid port position priority probability quorum rate received reconnects repairs ' +
+    'round seed sent sequence servers sessionGeneration size splitRate sslPort stallRate startCount stream tailRate ' +
+    'target truncations value version waiting watchers wireCode znodes firstUnsyncedByte ' +
+    // Points in time.
+    'lastArrival lastContact leaseHorizon modifiedAt now registrationTimeUTC time ' +
+    // Of ZooKeeper.
+    'aversion ctime cversion dataLength mtime'
+  ).split(' '),
+)
+
+describe.each(['client', 'recipes', 'testing'])('the public API of %s', (name) => {
+  const properties = propertiesOf(readFileSync(join(packages, name, `${name}.api.d.ts`), 'utf8'))
+
+  it('names the unit of each number that has one', () => {
+    expect(properties.length).toBeGreaterThan(50)
+    const numbers = properties.filter(({ type }) =>
+      /^(?:number|bigint)(?: \| (?:undefined|bigint|number))*$/.test(type),
+    )
+    const unclear = numbers.filter(
+      ({ name: property, type }) =>
+        type.startsWith('number') && !/(?:Ms|Bytes)$/.test(property) && !withoutUnit.has(property),
+    )
+    expect(unclear).toEqual([])
+  })
+
+  it('takes undefined for each optional property, as exactOptionalPropertyTypes demands', () => {
+    const strict = properties.filter(
+      ({ isOptional, type }) => isOptional && !/(?:^|\| |\? )(?:undefined|unknown)$/.test(type),
+    )
+    expect(strict).toEqual([])
+  })
+})

@@ -192,6 +192,16 @@ describe('the programs from packed tarballs in an empty folder', () => {
     )
   }, 120_000)
 
+  it('hold no sources and no source maps', () => {
+    const files = ['zabra', 'zabrad'].flatMap((name) =>
+      readdirSync(join(programs, 'node_modules', name), { recursive: true }).map(
+        (file) => `${name}/${String(file)}`,
+      ),
+    )
+    expect(files).toContain('zabrad/dist/main.js')
+    expect(files.filter((name) => /\.map$|\.test\.|\/src(?:\/|$)|(?<!\.d)\.ts$/.test(name))).toEqual([])
+  })
+
   it('install nothing else', () => {
     const names = readdirSync(join(programs, 'node_modules')).filter((name) => !name.startsWith('.'))
     expect(names).toEqual(['zabra', 'zabrad'])

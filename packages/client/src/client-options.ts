@@ -73,9 +73,9 @@ export interface ClientOptions {
   /** Update the server list from the configuration of the ensemble. */
   readonly trackEnsemble?: boolean | undefined
   /** Maximum length of a reply in bytes (default 4 MiB). A longer one closes the connection. */
-  readonly maxFrame?: number | undefined
+  readonly maxFrameBytes?: number | undefined
   /** Maximum length of a request in bytes (default 1 MiB less 1 KiB, below the limit of servers). */
-  readonly maxRequest?: number | undefined
+  readonly maxRequestBytes?: number | undefined
   /**
    * Sends adjacent `getData` calls of one turn as `multiRead` requests of at most `maxReads` reads (2 to 1024,
    * default 64); default false. This costs client and server a fraction of single requests. Each read still has its

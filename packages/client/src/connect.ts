@@ -4,7 +4,7 @@ import { UsageError } from './errors.ts'
 import { firstConnection } from './first-connection.ts'
 import { parseServers } from './servers/connect-string.ts'
 import type { findBySrv } from './servers/srv.ts'
-import type { ExplainCode, RecogniseProtocol } from './session/connect-failure.ts'
+import type { ExplainError, RecogniseProtocol } from './session/connect-failure.ts'
 import type { SessionOptions } from './session/options.ts'
 import type { ReadBatcher } from './session/read-batcher.ts'
 import { Session } from './session/session.ts'
@@ -31,8 +31,8 @@ export interface ConnectDefaults {
 
 /** The defaults of an entry point for its platform. */
 export interface PlatformDefaults extends ConnectDefaults {
-  /** Returns what an error code of the transport means, for those that every attempt would have. */
-  readonly explainCode?: ExplainCode | undefined
+  /** Returns why every attempt would fail with an error of the transport; undefined for errors that may pass. */
+  readonly explain?: ExplainError | undefined
   readonly recogniseProtocol?: RecogniseProtocol | undefined
   /** Carries out `trackEnsemble`. Absent where there is no TCP, which the option needs. */
   readonly trackEnsemble?: typeof trackEnsemble | undefined
@@ -90,14 +90,14 @@ export async function openClient(options: ConnectOptions, defaults: PlatformDefa
     chroot,
     errorPolicy: options.errorPolicy ?? 'connection',
     offlineQueue: options.offlineQueue ?? 10_000,
-    maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
-    maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
+    maxFrameBytes: options.maxFrameBytes ?? 4 * 1024 * 1024,
+    maxRequestBytes: options.maxRequestBytes ?? 1024 * 1024 - 1024,
     batchReads: maxBatchedReads(options.batchReads),
     instrumentation: defaults.wrapInstrumentation?.(options.instrumentation) ?? options.instrumentation,
     callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
     onAttemptFailed: options.onAttemptFailed,
-    explainCode: defaults.explainCode,
+    explain: defaults.explain,
     recogniseProtocol: defaults.recogniseProtocol,
   })
   if (complete.batchReads > 0 && defaults.Batcher === undefined)

@@ -392,7 +392,7 @@ export const missingParent = (path: string, advice: string): string =>
 export const otherVersion = (expected: number, present?: number): string =>
   `Expected version ${expected}, and the znode has ${present ?? 'another'}; read it again.`
 
-/** Returns the error of a reply that this client cannot decode, or that is longer than its `maxFrame`. */
+/** Returns the error of a reply that this client cannot decode, or that is longer than its `maxFrameBytes`. */
 export function unreadableReplyError(context: ErrorContext & { readonly cause: Error }): ServerFaultError {
   return new ServerFaultError(
     `${callOf(context)}: this reply cannot be read here: ${context.cause.message}`,

@@ -68,8 +68,8 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
   ],
   offlineQueue: ['a whole number from 0', whole(0)],
   trackEnsemble: trueOrFalse,
-  maxFrame: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
-  maxRequest: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
+  maxFrameBytes: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
+  maxRequestBytes: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
   batchReads: [
     'true, false or { maxReads }, a whole number from 2 to 1024',
     (value) => {

@@ -213,7 +213,7 @@ export type WriteOp =
 
 /** Apache's servers return no Stat for a create in a transaction; Zabra servers do. */
 export type WriteResult<O> = O extends { op: 'create' }
-  ? { path: string; stat?: Stat }
+  ? { path: string; stat?: Stat | undefined }
   : O extends { op: 'setData' }
     ? Stat
     : undefined

@@ -22,6 +22,7 @@ export {
 export {
   LeaderElection,
   type ElectionOptions,
+  type LeadOptions,
   type ElectionParticipant,
   type Leader,
 } from './leader-election/index.ts'

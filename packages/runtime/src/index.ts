@@ -16,6 +16,8 @@ export type {
   Transport,
 } from './network.ts'
 export { CertificateError, TlsOptionError } from './tls.ts'
+export { tlsFailureOf } from './tls-faults.ts'
+export type { TlsFailure, TlsFault } from './tls-faults.ts'
 export type {
   HandshakeStats,
   CertificateStore,

@@ -1,3 +1,5 @@
+import type { TlsFailure } from './tls-faults.ts'
+
 /** The address of a peer. */
 export interface Address {
   readonly host: string
@@ -118,8 +120,15 @@ export interface Network {
 export class NetworkError extends Error {
   override readonly name = 'NetworkError'
   readonly code: string
-  constructor(message: string, code: string, options?: ErrorOptions) {
+  /** What has made a TLS handshake fail, if that is known. */
+  readonly tlsFailure: TlsFailure | undefined
+  constructor(
+    message: string,
+    code: string,
+    { tlsFailure, ...options }: ErrorOptions & { readonly tlsFailure?: TlsFailure | undefined } = {},
+  ) {
     super(message, options)
     this.code = code
+    this.tlsFailure = tlsFailure
   }
 }

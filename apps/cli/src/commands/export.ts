@@ -9,7 +9,7 @@ import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { dataFolderOf, findFiles } from '../files/find-files.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
+import { EXPORT_HEAD, exportEnd, formatNode, notKeptBy, type ExportedNode } from '../session/export-format.ts'
 import { readNodes, sequenceField } from '../session/export-source.ts'
 import { isReserved } from '../session/paths.ts'
 import { fromStoredAcl } from '../text/acl.ts'
@@ -69,6 +69,11 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
         await target.discard()
         throw error
       }
+      const notKept = notKeptBy({
+        isFromServer: flags.from === undefined,
+        hasEphemeral: flags.ephemeral === true,
+      })
+      note(io, `an import does not restore: ${notKept.join('; ')}`)
       if (flags.output !== undefined && options().json) printJson(io, { file: flags.output, ...counts })
       else if (flags.output !== undefined) note(io, `exported ${counts.exported} nodes to ${flags.output}`)
       if (counts.ephemeral > 0)
@@ -89,11 +94,12 @@ async function writeExport(
   target: ExportTarget,
   root: string,
   nodes: AsyncIterable<SourceNode>,
-  { ephemeral }: Flags,
+  { ephemeral, from }: Flags,
   done: (nodes: number) => void,
 ): Promise<Counts> {
   const counts = { exported: 0, ephemeral: 0 }
-  await target.write(`${JSON.stringify({ ...EXPORT_HEAD, root })}\n`)
+  const notKept = notKeptBy({ isFromServer: from === undefined, hasEphemeral: ephemeral === true })
+  await target.write(`${JSON.stringify({ ...EXPORT_HEAD, root, notKept })}\n`)
   for await (const node of nodes) {
     if (node.isEphemeral && !ephemeral) {
       counts.ephemeral++

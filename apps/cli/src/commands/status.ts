@@ -98,21 +98,35 @@ async function queryMember(
   timeoutMs: number,
 ): Promise<Member> {
   const server = formatServer(at)
-  const options = { transport: clientTransport.transport, timeout: timeoutMs, signal: io.signal }
+  const options = { transport: clientTransport.transport, timeoutMs, signal: io.signal }
   try {
     const [srvr, mntr] = await Promise.all([
       fourLetterWord(at, 'srvr', options),
       fourLetterWord(at, 'mntr', options),
     ])
+    if (srvr === '' && mntr === '') return down(server, noReply(at))
     const member = parseMember(server, srvr, mntr)
     if (!member.refusesWrites) return member
     const conf = await fourLetterWord(at, 'conf', options)
     const disk = /^dataLogDir=(.+)$/m.exec(conf)?.[1]
     return disk === undefined ? member : { ...member, health: `refuses writes: the disk of ${disk} is full` }
   } catch (error) {
-    return { server, isDown: true, refusesWrites: false, health: `down: ${toExit(error).line}`, refused: [] }
+    return down(server, toExit(error).line)
   }
 }
+
+const down = (server: string, reason: string): Member => ({
+  server,
+  isDown: true,
+  refusesWrites: false,
+  health: `down: ${reason}`,
+  refused: [],
+})
+
+const noReply = ({ scheme }: ServerAddress): string =>
+  scheme === 'tls'
+    ? 'it closed the connection without a reply; it may not accept the certificate of this client: name another with --cert'
+    : 'it closed the connection without a reply; it may not be a ZooKeeper server'
 
 function parseMember(server: string, srvr: string, mntr: string): Member {
   const refused = [...(isNotWhitelisted(srvr) ? ['srvr'] : []), ...(isNotWhitelisted(mntr) ? ['mntr'] : [])]

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { ClientRequest, IncomingMessage } from 'node:http'
-import type { CertificateStore } from '@zabra/runtime'
+import { tlsFailureOf, type CertificateStore } from '@zabra/runtime'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import type { SessionOptions } from './open.ts'
+import { adviceForFault } from './tls-advice.ts'
 
 /** Where the HTTP port of a server is by default. */
 const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -126,6 +127,13 @@ export class AdminClient {
   #unreachable(error: Error): Error {
     if (this.#signal.aborted) return this.#signal.reason as Error
     const { code } = error as NodeJS.ErrnoException
+    const failure = tlsFailureOf(error)
+    if (failure !== undefined)
+      return new Failure(
+        `Cannot connect to ${this.url.host} (${failure.code}): ${failure.reason}. ${adviceForFault(failure)}`,
+        ExitCode.connection,
+        { cause: error },
+      )
     return new Failure(
       `${this.url.host}: ${error.message.replace(/\s+/g, ' ')}. Check that the HTTP port of a server is there (admin.serverPort), or name it with --admin.`,
       code === undefined ? ExitCode.unexpected : ExitCode.connection,

@@ -20,6 +20,23 @@ export interface ExportedNode {
 /** The first line of an export. */
 export const EXPORT_HEAD = { zabra: 'export', version: 1 } as const
 
+/** Returns what an import cannot restore, for the first line of an export and for the user. */
+export const notKeptBy = ({
+  isFromServer,
+  hasEphemeral,
+}: {
+  readonly isFromServer: boolean
+  readonly hasEphemeral: boolean
+}): readonly string[] => [
+  hasEphemeral ? 'ephemeral nodes, which become persistent' : 'ephemeral nodes',
+  // No reply of the protocol has the type of a node.
+  ...(isFromServer
+    ? ['container and TTL nodes, which become persistent (--from a data folder keeps their types)']
+    : []),
+  'versions, zxids and times',
+  'quotas and all else of /zookeeper',
+]
+
 /** Returns the last line of an export. A truncated export lacks it. */
 export const exportEnd = (nodes: number) => ({ zabra: 'end', nodes })
 

@@ -2,6 +2,7 @@ import { connect, type Client } from '@zabra/client'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { isSrvName, parseServers, serverOf, srvAdvice } from './address.ts'
 import type { Login } from './login.ts'
+import { tlsAdvice } from './tls-advice.ts'
 import type { ClientTransport } from './transport.ts'
 
 /** Servers, identities and timeouts of a session. */
@@ -40,6 +41,7 @@ export async function openSession(
   const sasl = await options.login?.mechanism()
   const attempt = new AbortController()
   const reasons: string[] = []
+  const errors: Error[] = []
   const abort = (): void => attempt.abort(signal.reason)
   const timer = setTimeout(() => {
     reasons.push(`No answer came within ${timeoutMs} ms from ${options.server}`)
@@ -58,8 +60,8 @@ export async function openSession(
       readOnly: options.readOnly === true,
       auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
       ...(sasl ? { sasl } : {}),
-      maxFrame: MAX_FRAME,
-      maxRequest: MAX_FRAME,
+      maxFrameBytes: MAX_FRAME,
+      maxRequestBytes: MAX_FRAME,
       // The signal is the limit.
       waitForever: true,
       signal: attempt.signal,
@@ -67,6 +69,7 @@ export async function openSession(
         attempt: ({ server, error }) => {
           const name = server.replace(/^(?:tcp|tls):../, '')
           // A user is waiting: try each server once.
+          errors.push(error)
           const message = describeError(error)
           if (reasons.push(message.includes(name) ? message : `${name}: ${message}`) >= count) attempt.abort()
         },
@@ -80,7 +83,7 @@ export async function openSession(
     // The reason of a failed SRV lookup is in the error of the client.
     if (isSrv && reasons.length === 1) reasons.push((error as Error).message)
     throw new Failure(
-      `${reasons.toSorted().join('; ')}. ${adviceFor(reasons, servers)}`,
+      `${reasons.toSorted().join('; ')}. ${adviceFor(errors, reasons, servers)}`,
       ExitCode.connection,
       {
         cause: error,
@@ -108,22 +111,16 @@ async function reportConnection(client: Client, notice: (line: string) => void):
   }
 }
 
-/** Formats a connection error on one line, without the internal part of OpenSSL messages. */
+/** Formats a connection error on one line. */
 const describeError = ({ message }: Error): string =>
-  message
-    .replaceAll('tcp://', '')
-    .replace(/: \w+:error:\w+:SSL routines:[^:]*:([^:]*):\S*\s*$/, ': $1')
-    .replace(/\s+/g, ' ')
-    .trim()
+  message.replaceAll('tcp://', '').replace(/\s+/g, ' ').trim()
 
-function adviceFor(reasons: readonly string[], servers: string): string {
-  if (reasons.some((reason) => /SIGNED_CERT|UNABLE_TO_(?:GET_ISSUER|VERIFY)/.test(reason)))
-    return 'Name the authority that has signed its certificate with --ca or ZABRA_CA, or name another server.'
-  if (reasons.some((reason) => reason.includes('WRONG_VERSION_NUMBER')))
-    return 'This port does not use TLS: leave out --tls and tls://, or name the TLS port.'
-  if (reasons.some((reason) => reason.includes('ECONNRESET')) && /\b(?:tls|wss):\/\//.test(servers))
-    return 'Check that this is the TLS port of the server.'
+function adviceFor(errors: readonly Error[], reasons: readonly string[], servers: string): string {
+  const forTls = tlsAdvice(errors)
+  if (forTls !== undefined) return forTls
   if (isSrvName(servers)) return srvAdvice
+  if (/\b(?:tls|wss):\/\//.test(servers) && reasons.some((reason) => reason.includes('ECONNRESET')))
+    return 'Check that this is the TLS port of the server, and name a certificate that it trusts with --cert or ZABRA_CERT.'
   if (reasons.some((reason) => reason.includes('closed the connection during the handshake')))
     return 'It refuses new sessions, or is no ZooKeeper server: zabra status shows whether its disk is full or it has no quorum; its log names a limit of connections (maxClientCnxns).'
   return 'Check that a server is running there, or name another one with --server or ZABRA_SERVER.'

@@ -30,13 +30,13 @@ describe('the gzip codec', () => {
     )
   })
 
-  it('rejects data that decompresses to more than maxLength', () => {
+  it('rejects data that decompresses to more than maxBytes', () => {
     const bomb = new Uint8Array(gzipSync(new Uint8Array(10_000_000)))
     expect(bomb.length).toBeLessThan(20_000)
-    expect(() => compressed(utf8, { maxLength: 1000 }).decode(bomb)).toThrow(
+    expect(() => compressed(utf8, { maxBytes: 1000 }).decode(bomb)).toThrow(
       'Expected data that decompresses to at most 1000 bytes, got more',
     )
-    expect(() => compressed(utf8, { maxLength: 0 })).toThrow('Expected a maxLength of 1 byte or more, got 0')
+    expect(() => compressed(utf8, { maxBytes: 0 })).toThrow('Expected a maxBytes of 1 byte or more, got 0')
   })
 
   it('works in a typed client', async () => {

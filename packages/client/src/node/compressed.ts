@@ -3,35 +3,35 @@ import type { Bytes, Codec } from '../types.ts'
 
 export interface CompressedOptions {
   /** Maximum length in bytes of decompressed data (default 16 MiB): a few kilobytes can expand to gigabytes. */
-  readonly maxLength?: number | undefined
+  readonly maxBytes?: number | undefined
 }
 
 /**
  * Compresses the output of another codec with gzip, in the format of Curator. Decoding throws a `TypeError` for data
  * that is not gzip, such as data stored before compression was introduced, or that decompresses to more than
- * `maxLength`.
+ * `maxBytes`.
  */
 export function compressed<T>(
   inner: Codec<T>,
-  { maxLength = 16 * 1024 * 1024 }: CompressedOptions = {},
+  { maxBytes = 16 * 1024 * 1024 }: CompressedOptions = {},
 ): Codec<T> {
-  if (!Number.isInteger(maxLength) || maxLength < 1)
-    throw new TypeError(`Expected a maxLength of 1 byte or more, got ${String(maxLength)}`)
+  if (!Number.isInteger(maxBytes) || maxBytes < 1)
+    throw new TypeError(`Expected a maxBytes of 1 byte or more, got ${String(maxBytes)}`)
   return {
     encode: (value) => gzipSync(inner.encode(value)),
-    decode: (data) => inner.decode(decompress(data, maxLength)),
+    decode: (data) => inner.decode(decompress(data, maxBytes)),
   }
 }
 
-function decompress(data: Bytes, maxLength: number): Bytes {
+function decompress(data: Bytes, maxBytes: number): Bytes {
   try {
-    return gunzipSync(data, maxLength)
+    return gunzipSync(data, maxBytes)
   } catch (cause) {
     const { code, message } = cause as Error & { code?: string }
     const isLong = code === 'ERR_BUFFER_TOO_LARGE' || cause instanceof RangeError
     throw new TypeError(
       isLong
-        ? `Expected data that decompresses to at most ${maxLength} bytes, got more; raise maxLength to allow it`
+        ? `Expected data that decompresses to at most ${maxBytes} bytes, got more; raise maxBytes to allow it`
         : `Expected gzip data, got ${data.length} other bytes (${message})`,
       { cause },
     )

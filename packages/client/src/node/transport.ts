@@ -5,6 +5,7 @@ import {
   nodeNetwork,
   keepAliveNodeClock,
 } from '@zabra/runtime/node/dial'
+import { withPlaintextProbe } from './plaintext-probe.ts'
 import { networkTransport } from '../transport.ts'
 import type { Transport } from '../platform.ts'
 
@@ -30,7 +31,7 @@ export function nodeTransport({ tls = {} }: NodeTransportOptions = {}): NodeTran
   return {
     ...networkTransport({
       tcp: nodeNetwork,
-      tls: secure,
+      tls: withPlaintextProbe(secure, nodeNetwork),
       ws: lazyWebSocketNetwork({ clock: keepAliveNodeClock, pingIntervalMs: 0 }),
       wss: lazyWebSocketNetwork({
         clock: keepAliveNodeClock,

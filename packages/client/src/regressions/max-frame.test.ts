@@ -3,10 +3,10 @@ import { setupEachTest, world } from '../testing/setup.ts'
 
 setupEachTest()
 
-it('a reply longer than maxFrame rejects its request and does not break every later connection', async () => {
+it('a reply longer than maxFrameBytes rejects its request and does not break every later connection', async () => {
   const writer = await world.client()
   await world.outcome(writer.create('/big', { data: new Uint8Array(5000) }))
-  const client = await world.client({ maxFrame: 2048 })
+  const client = await world.client({ maxFrameBytes: 2048 })
   const states = world.states(client)
   const connections = world.connections.length
   let settled: unknown

@@ -20,16 +20,15 @@ const permanentNames: ReadonlySet<string> = new Set([
 /** Causes followed in an error. */
 const MAX_CAUSES = 5
 
-/** Returns what an error code of the transport means, for those that every attempt would have. */
-export type ExplainCode = (code: string) => string | undefined
+/** Returns why every attempt would fail with this error of the transport; undefined for errors that may pass. */
+export type ExplainError = (error: Error) => string | undefined
 
 /** Returns why no attempt at this server can succeed, by the error of one; undefined for errors that may pass. */
-export function permanentReason(error: unknown, explain?: ExplainCode): string | undefined {
+export function permanentReason(error: unknown, explain?: ExplainError): string | undefined {
   let at = error
   for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
     if (permanentNames.has(at.name)) return at.message
-    const { code } = at as { readonly code?: unknown }
-    const reason = typeof code === 'string' ? explain?.(code) : undefined
+    const reason = explain?.(at)
     if (reason !== undefined) return reason
     at = at.cause
   }

@@ -100,7 +100,11 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionHandler {
   }
 
   onConnectionLost(_connection: FramedConnection, cause: Error | undefined): void {
-    this.#fail(cause ?? new Error(`${addressKey(this.server)} closed the connection during the handshake`))
+    const { scheme } = this.server
+    const advice =
+      scheme === 'tls' || scheme === 'wss' ? '; it may not accept the certificate of this client' : ''
+    const message = `${addressKey(this.server)} closed the connection during the handshake${advice}`
+    this.#fail(cause ?? new Error(message))
   }
 
   #opened(connection: Connection): void {

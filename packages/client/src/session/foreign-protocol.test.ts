@@ -19,7 +19,7 @@ it.each([
     })
     const causes: (Error | undefined)[] = []
     const connection = await network.connect(address)
-    const options = { clock, maxFrame: 1000, recogniseProtocol }
+    const options = { clock, maxFrameBytes: 1000, recogniseProtocol }
     new FramedConnection(connection, options, {
       onFrame() {},
       onConnectionLost: (_connection, cause) => void causes.push(cause),

@@ -14,7 +14,7 @@ export interface FramedConnectionHandler {
 
 export interface FramedConnectionOptions {
   readonly clock: Clock
-  readonly maxFrame: number
+  readonly maxFrameBytes: number
   readonly recogniseProtocol?: RecogniseProtocol | undefined
 }
 
@@ -42,7 +42,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
 
   constructor(
     connection: Connection,
-    { clock, maxFrame, recogniseProtocol }: FramedConnectionOptions,
+    { clock, maxFrameBytes, recogniseProtocol }: FramedConnectionOptions,
     handler: FramedConnectionHandler,
   ) {
     this.#recognise = recogniseProtocol
@@ -50,7 +50,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     this.#clock = clock
     this.#handler = handler
     this.lastSentAt = this.lastReceivedAt = clock.monotonic()
-    this.maxLength = maxFrame
+    this.maxLength = maxFrameBytes
     this.#frames = new FrameSplitter(this)
     connection.setHandler(this)
   }

@@ -1,5 +1,5 @@
 import type { Clock, Random } from '@zabra/runtime'
-import type { ExplainCode, RecogniseProtocol } from './connect-failure.ts'
+import type { ExplainError, RecogniseProtocol } from './connect-failure.ts'
 import type { ConnectFailure, ErrorPolicy, SaslMechanism } from '../client-options.ts'
 import type { Instrumentation } from '../instrumentation.ts'
 import type { Platform, ServerAddress, Transport } from '../platform.ts'
@@ -23,14 +23,14 @@ export interface SessionOptions {
   readonly chroot: string
   readonly errorPolicy: ErrorPolicy
   readonly offlineQueue: number
-  readonly maxFrame: number
-  readonly maxRequest: number
+  readonly maxFrameBytes: number
+  readonly maxRequestBytes: number
   /** Maximum number of reads in a batch; 0 when batching is off. */
   readonly batchReads: number
   readonly instrumentation: Instrumentation | undefined
   readonly callerStacks: boolean
   readonly onAttemptFailed: ((failure: ConnectFailure) => void) | undefined
-  readonly explainCode: ExplainCode | undefined
+  readonly explain: ExplainError | undefined
   readonly recogniseProtocol: RecogniseProtocol | undefined
   readonly redactPath: ((path: string) => string) | undefined
 }

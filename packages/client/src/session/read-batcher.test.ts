@@ -133,7 +133,7 @@ describe('the reads of one turn', () => {
   })
 
   it('leave in batches below the maximum request length', async () => {
-    const { client, log } = await prepared({ maxRequest: 1024 })
+    const { client, log } = await prepared({ maxRequestBytes: 1024 })
     const outcome = await run(
       Promise.allSettled(Array.from({ length: 9 }, (_, i) => client.getData(`/${'x'.repeat(100)}${i}`))),
     )
@@ -165,7 +165,7 @@ describe('replies to batches', () => {
   })
 
   it('that exceed the maximum length are followed by reads one by one', async () => {
-    const { client, log } = await prepared({ maxFrame: 40_000 })
+    const { client, log } = await prepared({ maxFrameBytes: 40_000 })
     for (const name of ['x', 'y', 'z'])
       await run(client.create(`/${name}`, { data: new Uint8Array(30_000).fill(7) }))
     await reads(client, 100)

@@ -73,11 +73,11 @@ export class ReadBatcher {
   #end = 0
   #count = 0
 
-  constructor({ batchReads, maxRequest, maxFrame }: SessionOptions, session: BatchSession) {
+  constructor({ batchReads, maxRequestBytes, maxFrameBytes }: SessionOptions, session: BatchSession) {
     this.#session = session
     this.#maxReads = batchReads
-    this.#maxRequestBytes = Math.min(maxRequest, MAX_REQUEST_BYTES)
-    this.#maxReplyBytes = Math.min(MAX_REPLY_BYTES, maxFrame / 2)
+    this.#maxRequestBytes = Math.min(maxRequestBytes, MAX_REQUEST_BYTES)
+    this.#maxReplyBytes = Math.min(MAX_REPLY_BYTES, maxFrameBytes / 2)
   }
 
   /** Allows batches again: a new session may be on another server. */

@@ -445,9 +445,9 @@ export class RequestDispatcher implements AmbiguityResolver {
     }
     writer.endFrame(frameStart)
     request.requestBytes = writer.length - frameStart
-    if (request.requestBytes - 4 > this.#options.maxRequest) {
+    if (request.requestBytes - 4 > this.#options.maxRequestBytes) {
       writer.truncate(frameStart)
-      this.#reject(request, requestTooLongError(request, this.#options.maxRequest))
+      this.#reject(request, requestTooLongError(request, this.#options.maxRequestBytes))
       return false
     }
     request.xid = this.#xid

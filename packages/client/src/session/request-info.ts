@@ -46,9 +46,9 @@ export function invalidArgumentsError(request: PendingRequest, cause: unknown): 
 }
 
 /** Returns the error of a request that exceeds the maximum length. */
-export function requestTooLongError(request: PendingRequest, maxRequest: number): UsageError {
+export function requestTooLongError(request: PendingRequest, maxRequestBytes: number): UsageError {
   return new UsageError(
-    `Expected a request of at most ${maxRequest} bytes, got ${request.requestBytes - 4}. Store less in one znode, or raise maxRequest here and jute.maxbuffer on the servers`,
+    `Expected a request of at most ${maxRequestBytes} bytes, got ${request.requestBytes - 4}. Store less in one znode, or raise maxRequestBytes here and jute.maxbuffer on the servers`,
     errorContextOf(request),
   )
 }

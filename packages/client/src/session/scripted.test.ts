@@ -120,8 +120,8 @@ describe('a reply', () => {
     expect(states).toEqual(['connected', 'suspended'])
   })
 
-  it('longer than maxFrame ends the connection before its bytes are buffered', async () => {
-    const client = await open({ maxFrame: 2048 })
+  it('longer than maxFrameBytes ends the connection before its bytes are buffered', async () => {
+    const client = await open({ maxFrameBytes: 2048 })
     server.onRequest = ({ connection }) => void connection.raw.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
     const read = client.getData('/a', { retry: false })
     await expect(run(read)).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })

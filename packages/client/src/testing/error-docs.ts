@@ -42,7 +42,7 @@ const advice: Readonly<Record<string, string>> = {
   CONNECTION_LOSS:
     'The client reconnects automatically. If `maybeApplied` is false, call again; if it is true, read the znode, or make writes retryable by a version, `idempotent` or `protected`.',
   MARSHALLING_ERROR:
-    'Check `cause`. If a reply was longer than `maxFrame`, raise it; otherwise client and server disagree about the protocol: report a bug.',
+    'Check `cause`. If a reply was longer than `maxFrameBytes`, raise it; otherwise client and server disagree about the protocol: report a bug.',
   UNIMPLEMENTED:
     'The server does not know the operation, or has it disabled (`extendedTypesEnabled` for TTL znodes).',
   OPERATION_TIMEOUT: 'As for CONNECTION_LOSS; allow more time if it happens often.',

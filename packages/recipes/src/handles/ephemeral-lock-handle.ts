@@ -17,7 +17,7 @@ import { LostError, type LostReason } from './lost.ts'
 import { OwnNodeWatcher } from './own-node-watcher.ts'
 import { lossReason, sessionStatusOf } from './policy.ts'
 import { joinLeaseRenewal, renewsLease } from './renewal.ts'
-import type { LockHandle } from './types.ts'
+import type { LockHandle, ReleaseOptions } from './types.ts'
 
 /** The ephemeral znode behind a lock handle. */
 export interface HandleNode {
@@ -134,7 +134,7 @@ export class EphemeralLockHandle implements LockHandle {
     }
   }
 
-  release({ background = false }: { background?: boolean } = {}): Promise<void> {
+  release({ background = false }: ReleaseOptions = {}): Promise<void> {
     this.#end('released')
     this.#released ??= this.#releaseNode().finally(() => {
       for (const action of this.#releaseCallbacks.splice(0)) action()

@@ -1,2 +1,7 @@
-export { LeaderElection, type ElectionOptions, type ElectionParticipant } from './leader-election.ts'
+export {
+  LeaderElection,
+  type ElectionOptions,
+  type ElectionParticipant,
+  type LeadOptions,
+} from './leader-election.ts'
 export type { Leader } from './announcement.ts'

@@ -31,6 +31,11 @@ export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
   readonly announce?: boolean | undefined
 }
 
+export interface LeadOptions extends Abortable {
+  /** Whether to take part again when a leadership has ended (default false). */
+  readonly requeue?: boolean | undefined
+}
+
 /** A participant of an election. */
 export interface ElectionParticipant extends Omit<Participant, 'data'> {
   readonly id: string
@@ -122,7 +127,7 @@ export class LeaderElection implements AsyncDisposable {
    */
   async lead(
     body: (leadership: LockHandle) => Promise<void>,
-    { signal, requeue = false }: Abortable & { requeue?: boolean } = {},
+    { signal, requeue = false }: LeadOptions = {},
   ): Promise<void> {
     for await (const leadership of this.leadership({ signal })) {
       try {

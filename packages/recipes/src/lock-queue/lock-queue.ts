@@ -118,7 +118,7 @@ export function entryOf({ path, stat }: Pick<CreateResult, 'path' | 'stat'>): Qu
 /** Returns the entry that a transaction created. Apache servers return no stat there, so it is read. */
 export async function createdEntry(
   client: Client,
-  onCreate: { path: string; stat?: Stat },
+  onCreate: { path: string; stat?: Stat | undefined },
 ): Promise<QueueEntry | undefined> {
   const stat = onCreate.stat ?? (await client.exists(onCreate.path))
   return stat === undefined ? undefined : entryOf({ path: onCreate.path, stat })

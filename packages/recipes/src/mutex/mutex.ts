@@ -31,7 +31,9 @@ export class Mutex {
   readonly path: string
   /** Data of the znodes that this object creates. */
   readonly data: Bytes
+  /** @internal */
   protected readonly queue: LockQueue
+  /** @internal */
   protected readonly policy: ErrorPolicy
   readonly #prefix: string
   readonly #localQueue: boolean
@@ -104,6 +106,7 @@ export class Mutex {
     return readParticipants(this.queue, (participant) => participant, options)
   }
 
+  /** @internal */
   protected turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle> {
     return {
       signal,

@@ -41,6 +41,7 @@ export class Message<T> implements AsyncDisposable {
   #acked = false
   #unwatchHorizon = (): void => {}
 
+  /** @internal */
   constructor(client: Client, value: T, at: MessageLocation, claim: Stat) {
     this.value = value
     this.token = claim.czxid

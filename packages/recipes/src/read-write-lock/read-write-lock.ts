@@ -181,11 +181,15 @@ export class ReadWriteLock {
     }
   }
 
-  /** Returns what a subclass does with waiting entries. */
+  /**
+   * Returns what a subclass does with waiting entries.
+   * @internal
+   */
   protected waitOptions(): Pick<TurnOptions<LockHandle>, 'createGuard' | 'onWaitEnd'> {
     return {}
   }
 
+  /** @internal */
   protected createHandle(entry: QueueEntry, options: HandleOptions): EphemeralLockHandle {
     return new EphemeralLockHandle(this.client, entry, options)
   }

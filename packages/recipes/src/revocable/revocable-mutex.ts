@@ -39,6 +39,7 @@ export class RevocableMutex extends Mutex {
     return super.run((held) => body(this.#revocable(held)), options)
   }
 
+  /** @internal */
   protected override turnOptions(signal: AbortSignal | undefined): TurnOptions<EphemeralLockHandle> {
     return {
       ...super.turnOptions(signal),

@@ -38,10 +38,12 @@ export class RevocableReadWriteLock extends ReadWriteLock {
     return super.tryUpgrade(read) as Promise<RevocableLockHandle | undefined>
   }
 
+  /** @internal */
   protected override waitOptions(): Pick<TurnOptions<LockHandle>, 'createGuard' | 'onWaitEnd'> {
     return this.#revocations.waitOptions
   }
 
+  /** @internal */
   protected override createHandle(entry: QueueEntry, options: HandleOptions): RevocableHandle {
     return this.#revocations.grant(
       entry,

@@ -57,7 +57,7 @@ export async function commitWithMarker<const T extends readonly WriteOp[]>(
     const { generation } = client.session
     try {
       const [created, ...results] = await client.multi([marking, ...operations], signal ? { signal } : {})
-      const returned = (created as { stat?: Stat }).stat
+      const returned = (created as { stat?: Stat | undefined }).stat
       const stat = returned ?? (needsMarkerStat ? await readMarker(client, marker) : undefined)
       return { results: results as { [K in keyof T]: WriteResult<T[K]> }, marker: stat }
     } catch (error) {

@@ -23,7 +23,7 @@ it('a watch loop continues when its reads lose the connection repeatedly', async
 })
 
 it('a watch loop rejects with a decoding error instead of retrying without end', async () => {
-  const small = await world.client({ servers: 'b:2181', maxFrame: 2048 })
+  const small = await world.client({ servers: 'b:2181', maxFrameBytes: 2048 })
   await run(client.create('/data', { data: new Uint8Array(4000) }))
   const found = watchUntil(small, options, (look) => look.data('/data'))
   await expect(world.within(60_000, found)).rejects.toBeInstanceOf(ServerFaultError)

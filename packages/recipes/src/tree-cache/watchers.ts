@@ -51,13 +51,13 @@ async function* watchNewest<T extends { readonly stat: Stat }>(
 }
 
 /**
- * Resolves with the children of a znode once they have not changed for `ms` milliseconds; for many members that
+ * Resolves with the children of a znode once they have not changed for `settleMs`; for many members that
  * start one after another.
  */
 export function settledChildren(
   client: Client,
   path: string,
-  ms: number,
+  settleMs: number,
   options: WaitOptions = {},
 ): Promise<readonly string[]> {
   const { clock } = client.platform
@@ -69,7 +69,7 @@ export function settledChildren(
     const pzxid = found?.stat.pzxid ?? -1n
     const now = clock.monotonic()
     if (last?.pzxid !== pzxid) last = { pzxid, at: now }
-    const left = last.at + ms - now
+    const left = last.at + settleMs - now
     if (left <= 0) return found?.children.toSorted() ?? []
     reader.recheckAfter(left)
     return undefined

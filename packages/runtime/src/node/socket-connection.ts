@@ -24,6 +24,8 @@ export interface SocketConnectionOptions {
   readonly peerCertificates?: readonly Uint8Array[] | undefined
   /** The address of the peer, when it is known without a system call. */
   readonly remote?: Address | undefined
+  /** Returns the error to report for one of the socket. */
+  readonly explain?: ((error: Error) => Error) | undefined
   /** Whether the socket passes bytes to `received` through its `onread` option instead of `data` events. */
   readonly hasReadCallback?: boolean
 }
@@ -36,6 +38,7 @@ export class SocketConnection implements Connection {
   readonly remote: Address
   readonly #socket: Socket
   readonly #hasReadCallback: boolean
+  readonly #explain: ((error: Error) => Error) | undefined
   #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
@@ -44,13 +47,14 @@ export class SocketConnection implements Connection {
 
   constructor(
     socket: Socket,
-    { transport, peer, peerCertificates, remote, hasReadCallback = false }: SocketConnectionOptions,
+    { transport, peer, peerCertificates, remote, explain, hasReadCallback = false }: SocketConnectionOptions,
   ) {
     this.#socket = socket
     this.transport = transport
     this.peer = peer
     this.peerCertificates = peerCertificates
     this.#hasReadCallback = hasReadCallback
+    this.#explain = explain
     // Read now: the system no longer knows the address once the connection is closed.
     this.remote = remote ?? { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
     ;(socket as Owned)[owner] = this
@@ -140,7 +144,7 @@ export class SocketConnection implements Connection {
   }
 
   failed(error: Error): void {
-    this.#cause ??= error
+    this.#cause ??= this.#explain?.(error) ?? error
   }
 
   drained(): void {
@@ -251,12 +255,7 @@ class ConnectAttempt {
     this.#settle()
     const { host, port } = this.#to
     const code = error.code ?? error.name
-    const isCutOff = this.#event === 'secureConnect' && code === 'ECONNRESET'
-    const detail = isCutOff
-      ? ': it closed the connection during the TLS handshake; it may not speak TLS on this port'
-      : /^(E[A-Z]+|ABORT_ERR)$/.test(code)
-        ? ''
-        : `: ${error.message}`
+    const detail = /^(E[A-Z]+|ABORT_ERR)$/.test(code) ? '' : `: ${error.message}`
     this.#reject(
       new NetworkError(`Cannot connect to ${host}:${port} (${code})${detail}`, code, { cause: error }),
     )

@@ -26,6 +26,7 @@ import {
   type TlsOptions,
   type TlsVersion,
 } from '../tls.ts'
+import { CUT_OFF, tlsFailureOf } from '../tls-faults.ts'
 import type { identityOf } from './certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
@@ -182,11 +183,14 @@ export class NodeTlsNetwork implements TlsNetwork {
       ...(isIP(to.host) === 0 ? { servername: to.host } : {}),
     })
     socket.setNoDelay(true)
-    await connected(socket, 'secureConnect', to, signal)
+    await connected(socket, 'secureConnect', to, signal).catch((error: NetworkError) => {
+      throw error.cause instanceof Error ? handshakeFailed(error.cause, to, error) : error
+    })
+    const explain = (error: Error): Error => connectionFailed(error, to)
     const peerCertificates = certificatesOf(socket)
     try {
       const peer = identify && peerCertificates && identify(peerCertificates[0]!)
-      return new SocketConnection(socket, { transport: 'tls', peer, peerCertificates })
+      return new SocketConnection(socket, { transport: 'tls', peer, peerCertificates, explain })
     } catch (error) {
       socket.on('error', () => {}).destroy()
       throw new NetworkError(
@@ -322,6 +326,30 @@ function cipherName(suite: string): string {
   throw new TlsOptionError(
     `Expected cipher suites that this platform has, got "${suite}". TLS_AES_128_GCM_SHA256 and TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 are two of them.`,
   )
+}
+
+/** Returns an error that says in words why a TLS handshake failed; `otherwise` for an error that is not of TLS. */
+function handshakeFailed(error: Error, to: Address, otherwise: Error): Error {
+  const tlsFailure = tlsFailureOf(error)
+  const { code } = error as NodeJS.ErrnoException
+  if (tlsFailure === undefined && code !== 'ECONNRESET') return otherwise
+  const { code: known, reason } = tlsFailure ?? { code: 'ECONNRESET', reason: CUT_OFF }
+  const message = `Cannot connect to ${to.host}:${to.port} (${known}): ${reason}`
+  return new NetworkError(message, known, { cause: error, tlsFailure })
+}
+
+/**
+ * Returns the error to report for an open socket. With TLS 1.3 a server refuses the certificate of a client when the handshake is
+ * over for the client.
+ */
+function connectionFailed(error: Error, to: Address): Error {
+  const tlsFailure = tlsFailureOf(error)
+  if (tlsFailure === undefined) return error
+  const { code, fault } = tlsFailure
+  if (fault === 'clientCertificate' || fault === 'handshakeFailure') return handshakeFailed(error, to, error)
+  return new NetworkError(`The TLS connection to ${to.host}:${to.port} broke (${code})`, code, {
+    cause: error,
+  })
 }
 
 /** What a client has done that sends bytes of another protocol, by the error code of OpenSSL. */

@@ -10,6 +10,7 @@ import {
 } from '../network.ts'
 import type { Upgrade, UpgradeListener } from '../node/http.ts'
 import type { WebSocketListenOptions } from '../tls.ts'
+import { CUT_OFF, tlsFailureOf } from '../tls-faults.ts'
 import { WebSocketConnection } from './connection.ts'
 
 export interface WebSocketNetworkOptions extends WebSocketListenOptions {
@@ -103,7 +104,12 @@ class WebSocketNetwork implements Network {
     return new Promise((resolve, reject) => {
       const failed = (code: string, cause: unknown): void => {
         signal?.removeEventListener('abort', aborted)
-        reject(new NetworkError(`Cannot connect to ${url} (${code})`, code, { cause }))
+        const tlsFailure = cause instanceof Error ? tlsFailureOf(cause) : undefined
+        const isCutOff = code === 'ECONNRESET' && url.startsWith('wss:')
+        const reason = tlsFailure?.reason ?? (isCutOff ? CUT_OFF : undefined)
+        const known = tlsFailure?.code ?? code
+        const message = `Cannot connect to ${url} (${known})${reason === undefined ? '' : `: ${reason}`}`
+        reject(new NetworkError(message, known, { cause, tlsFailure }))
       }
       const aborted = (): void => {
         webSocket.removeAllListeners('error').on('error', () => {})

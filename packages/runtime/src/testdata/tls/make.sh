@@ -53,6 +53,7 @@ default_ca = it
 [it]
 database = $work/index
 crlnumber = $work/number
+serial = $work/number
 default_md = sha256
 CONFIG
 revoking=(openssl ca -config "$work/ca.cnf" -keyfile "$work/revoking-authority.key" -cert revoking-authority.pem)
@@ -60,3 +61,24 @@ revoking=(openssl ca -config "$work/ca.cnf" -keyfile "$work/revoking-authority.k
 "${revoking[@]}" -revoke "$work/revoked.crt" 2>/dev/null
 "${revoking[@]}" -gencrl -crldays $days -out revoking.crl 2>/dev/null
 "${revoking[@]}" -gencrl -crl_lastupdate 20200101000000Z -crl_nextupdate 20200102000000Z -out over.crl 2>/dev/null
+
+# Certificates that a client must refuse: one that is over, one that begins in the year 2100, one for clients alone, one that has
+# signed itself, and one without the authority that has signed it.
+authority faulty-authority '/O=Zabra/CN=Authority of faulty certificates'
+leaf client-only faulty-authority '/O=Zabra/CN=client-only' "$names
+extendedKeyUsage=clientAuth"
+at=(openssl ca -batch -notext -config "$work/ca.cnf" -keyfile "$work/faulty-authority.key" -cert faulty-authority.pem
+  -outdir "$work" -policy any)
+printf '[any]\ncommonName = supplied\n' >>"$work/ca.cnf"
+printf '%s\n' "$names" >"$work/names"
+dated() { # name, first day, last day
+  leaf "$1" faulty-authority "/CN=$1" "$names"
+  "${at[@]}" -extfile "$work/names" -startdate "$2" -enddate "$3" -in "$work/$1.csr" -out "$work/$1.crt" 2>/dev/null
+  cat "$work/$1.key" "$work/$1.crt" faulty-authority.pem >"$1.pem"
+}
+dated expired 20200101000000Z 20200102000000Z
+dated early 21000101000000Z 21100101000000Z
+openssl req -x509 -new -key "$work/client-only.key" -days $days -subj '/CN=self-signed' -out "$work/self-signed.crt" -addext "$names"
+cat "$work/client-only.key" "$work/self-signed.crt" >self-signed.pem
+leaf unchained faulty-authority '/CN=unchained' "$names"
+cat "$work/unchained.key" "$work/unchained.crt" >unchained.pem

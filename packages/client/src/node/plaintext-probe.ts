@@ -1,0 +1,73 @@
+import {
+  NetworkError,
+  type AbortSignalLike,
+  type Address,
+  type Connection,
+  type Network,
+} from '@zabra/runtime'
+
+/** Most addresses whose answer is kept. */
+const MAX_KEPT = 64
+
+/**
+ * Returns a network over TLS that says so when a port has no TLS. A ZooKeeper server closes a connection whose first bytes are a
+ * TLS handshake, as a server does that is just stopping. A four-letter word over `plain` tells the two apart; each address
+ * is asked once.
+ */
+export function withPlaintextProbe<N extends Network>(secure: N, plain: Network): N {
+  const answers = new Map<string, Promise<boolean>>()
+  const answersInPlaintext = (to: Address, signal: AbortSignalLike | undefined): Promise<boolean> => {
+    const key = `${to.host}:${to.port}`
+    let answer = answers.get(key)
+    if (answer === undefined) {
+      if (answers.size >= MAX_KEPT) answers.clear()
+      answers.set(key, (answer = hasWords(plain, to, signal)))
+    }
+    return answer
+  }
+  return {
+    ...secure,
+    async connect(to: Address, options?: { signal?: AbortSignalLike }): Promise<Connection> {
+      try {
+        return await secure.connect(to, options)
+      } catch (error) {
+        if (!(error instanceof NetworkError) || error.code !== 'ECONNRESET') throw error
+        if (!(await answersInPlaintext(to, options?.signal))) throw error
+        const reason = 'it answers without TLS'
+        throw new NetworkError(`Cannot connect to ${to.host}:${to.port} (EPROTO): ${reason}`, 'EPROTO', {
+          cause: error,
+          tlsFailure: { code: 'EPROTO', fault: 'plaintext', reason },
+        })
+      }
+    },
+  }
+}
+
+/** Whether a server answers a four-letter word, with its answer or with the reason why it has none. */
+async function hasWords(
+  network: Network,
+  to: Address,
+  signal: AbortSignalLike | undefined,
+): Promise<boolean> {
+  let connection: Connection
+  try {
+    connection = await network.connect(to, signal === undefined ? {} : { signal })
+  } catch {
+    return false
+  }
+  return new Promise((resolve) => {
+    const done = (isText: boolean): void => {
+      signal?.removeEventListener('abort', aborted)
+      connection.destroy()
+      resolve(isText)
+    }
+    const aborted = (): void => done(false)
+    signal?.addEventListener('abort', aborted, { once: true })
+    connection.setHandler({
+      data: (chunk) => done(/^(?:imok|ruok)/.test(new TextDecoder().decode(chunk.subarray(0, 4)))),
+      drain() {},
+      closed: aborted,
+    })
+    connection.write(new TextEncoder().encode('ruok'))
+  })
+}
