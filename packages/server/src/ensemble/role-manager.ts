@@ -369,6 +369,7 @@ export class RoleManager {
     if (this.#election === undefined) return
     this.#refusals = undefined
     this.#election.step({ type: 'established', epoch })
+    this.#context.cluster.established()
     const { membership, settings, platform, stats } = this.#context
     stats.ensemble.unavailableTime.add(platform.clock.monotonic() - this.#lookingSince)
     const { leader } = this
