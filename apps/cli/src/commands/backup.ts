@@ -238,7 +238,7 @@ async function pruneTarget({ io, options }: Context, flags: PruneFlags): Promise
   const store = await openStore(io, flags)
   const found = await findPrunable(store, await Catalog.read(store), parseRetention(flags.retain), Date.now())
   if (!flags.dryRun) await prune(store, found)
-  const names = [...found.manifests, ...found.pieces]
+  const names = [...found.manifests, ...found.pieces, ...found.unfinished]
   if (options().json) return printJson(io, { removed: flags.dryRun ? [] : names, expired: names })
   const verb = flags.dryRun ? 'would remove' : 'removed'
   print(io, ...names.map((name) => `${verb} ${name}`))

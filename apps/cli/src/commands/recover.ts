@@ -6,6 +6,7 @@ import {
   parseConfiguration,
   readMemberState,
   renumber,
+  verifierOf,
   VERSION_FOLDER,
   type EnsembleConfiguration,
   type MemberState,
@@ -15,9 +16,10 @@ import { InvalidArgumentError } from 'commander'
 import { join } from 'node:path'
 import { readFileArg } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
-import { UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { withFolderLock } from '../files/find-files.ts'
 import { note, print, printJson } from '../io.ts'
+import { askMembers, type MemberAnswer } from '../session/running-members.ts'
 import { printTable } from '../text/table.ts'
 
 interface Flags {
@@ -67,6 +69,7 @@ export const recover: CommandModule = (program, context) => {
     .requiredOption('--members <ids>', 'the ids of the members that go on, such as 4 or 4,5', memberIds)
     .option('--config <zoo.cfg>', 'the addresses of the members, where the data do not name them')
     .option('--log-folder <folder>', 'the folder of the logs (dataLogDir), where that is another one')
+    .option('--although-a-quorum-answers', 'do it although other members run that are a quorum')
     .option('--yes', 'do it; it is explained only otherwise')
     .addHelpText('after', FORCE_HELP)
     .action((folder: string, flags: ForceFlags) => force(context, folder, flags))
@@ -124,10 +127,19 @@ interface ForceFlags {
   readonly members: readonly number[]
   readonly config?: string
   readonly logFolder?: string
+  readonly althoughAQuorumAnswers?: boolean
   readonly yes?: boolean
 }
 
+/** Time for the answers of the other members, in milliseconds. */
+const ANSWER_MS = 2000
+/** The client port of members whose client address is not known. */
+const CLIENT_PORT = 2181
+
 const FORCE_HELP = `
+It asks the other members first, on their client, quorum and election ports. It refuses while one of them
+has a leader, and while those that run could be a quorum: start the member that is stopped instead.
+
 A lost member that comes back stops once it reaches a member of the recovered ensemble; until then lost
 members that are a quorum of the former ensemble could serve clients beside it. Before a lost machine
 comes back, run zabra recover adopt on its data folder; then add it as a new member.`
@@ -158,10 +170,19 @@ async function adopt({ io, options }: Context, dataDir: string, flags: AdoptFlag
 
 async function force({ io, options }: Context, dataDir: string, flags: ForceFlags): Promise<void> {
   const { members, config, logFolder: dataLogDir = dataDir, yes } = flags
+  const { json } = options()
   const tools = toolsOf(io)
-  const known = config === undefined ? undefined : await readConfiguration(config)
+  const { configuration: known, clientPort = CLIENT_PORT } = await readConfiguration(config)
+  const { lastZxid, nodes, configuration = known } = await readMemberState({ dataDir, dataLogDir }, tools)
+  const former = known ?? configuration
+  const self = await ownId(io, dataDir)
+  const others = [...(former?.members.keys() ?? [])].filter((id) => id !== self)
+  const asked = { clientPort, timeoutMs: ANSWER_MS, signal: io.signal }
+  const answers = former === undefined ? [] : await askMembers(former, others, asked)
+  if (!json)
+    for (const { id, state, detail } of answers) print(io, `server ${id}: ${SENTENCES[state]} (${detail})`)
+  if (former !== undefined && flags.althoughAQuorumAnswers !== true) rejectQuorum(former, answers)
   if (yes !== true) {
-    const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
     print(
       io,
       `${dataDir} has ${nodes} nodes up to ${hex(lastZxid)}. With --yes it goes on with the members ${members.join(', ')} alone.`,
@@ -173,8 +194,9 @@ async function force({ io, options }: Context, dataDir: string, flags: ForceFlag
     forceMembers({ dataDir, dataLogDir }, members, { ...tools, random: io.platform.random, known }),
   )
   const lines = [...forced.configuration.members.keys()]
-  if (options().json)
+  if (json)
     return printJson(io, {
+      answers,
       from: hex(forced.from),
       to: hex(forced.to),
       epoch: forced.epoch,
@@ -197,14 +219,53 @@ const toolsOf = ({ platform: { disk, compression } }: Context['io']) => ({
   logger: silentLogger,
 })
 
-/** Reads the members of a zoo.cfg or a dynamic configuration file. */
-async function readConfiguration(file: string): Promise<EnsembleConfiguration> {
+const SENTENCES: Readonly<Record<MemberAnswer['state'], string>> = {
+  serves: 'it serves, so a quorum is there',
+  waits: 'it runs and does not serve',
+  runs: 'it runs, and may serve',
+  silent: 'it does not run, or cannot be reached',
+}
+
+/** Throws a `Failure` while other members have a leader, or may have one: what they serve would go on beside the forced member. */
+function rejectQuorum(former: EnsembleConfiguration, answers: readonly MemberAnswer[]): void {
+  const serving = answers.filter(({ state }) => state === 'serves')
+  const running = answers.filter(({ state }) => state === 'serves' || state === 'runs')
+  if (serving.length === 0 && !verifierOf(former).isQuorum(new Set(running.map(({ id }) => id)))) return
+  const named = (serving.length > 0 ? serving : running).map(({ id, detail }) => `server ${id} (${detail})`)
+  const found = serving.length > 0 ? 'members have a leader' : 'members that run are a quorum'
+  throw new Failure(
+    `The quorum is not lost: ${found}: ${named.join(', ')}. A member that is forced beside them has other data, and clients write to both. Start this member as it is; if it cannot join, run zabra recover adopt on its folder and start it. To give the others up, stop them and run this again; --although-a-quorum-answers forces it while they run.`,
+    ExitCode.refused,
+  )
+}
+
+/** Returns the id in `myid`, whose member is stopped; undefined without one. */
+async function ownId({ platform: { disk } }: Context['io'], dataDir: string): Promise<number | undefined> {
+  const file = join(dataDir, 'myid')
+  if (!(await disk.exists(file))) return undefined
+  const text = new TextDecoder().decode(await disk.readFile(file)).trim()
+  return /^\d{1,3}$/.test(text) ? Number(text) : undefined
+}
+
+interface KnownConfiguration {
+  readonly configuration?: EnsembleConfiguration
+  readonly clientPort?: number
+}
+
+/** Reads the members and the client port of a zoo.cfg, or the members of a dynamic configuration file. */
+async function readConfiguration(file: string | undefined): Promise<KnownConfiguration> {
+  if (file === undefined) return {}
   const text = new TextDecoder().decode(await readFileArg(file))
   const lines = text.split(/\r?\n/).filter((line) => /^\s*(?:server|group|weight)\.\d+\s*=/.test(line))
-  if (lines.length > 0) return parseConfiguration(lines.join('\n'))
-  throw new UsageError(
-    `${file}: Expected lines server.N=…, got none. Name the file with the members (dynamicConfigFile).`,
-  )
+  if (lines.length === 0)
+    throw new UsageError(
+      `${file}: Expected lines server.N=…, got none. Name the file with the members (dynamicConfigFile).`,
+    )
+  const port = /^\s*clientPort\s*=\s*(\d{1,5})\s*$/m.exec(text)?.[1]
+  return {
+    configuration: parseConfiguration(lines.join('\n')),
+    ...(port === undefined ? {} : { clientPort: Number(port) }),
+  }
 }
 
 function memberIds(text: string): readonly number[] {

@@ -226,6 +226,20 @@ describe('an ensemble with a target of backups', () => {
     expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
   })
 
+  it('gets the last transactions of a leader that stops, and no alarm', async () => {
+    const settings = { ...SHARED, backupLogIntervalMs: 60_000, backupMember: '3' }
+    const ensemble = await Ensemble.start(3, settings)
+    const leader = 3
+    expect(ensemble.leader).toBe(leader)
+    await ensemble.advance(2 * MINUTE)
+    expect(await holders(ensemble)).toEqual([leader])
+    await create(ensemble, '/last')
+    ensemble.lines.length = 0
+    await ensemble.member(leader).stop()
+    expect(ensemble.lines.filter((line) => / (?:warn|error) /.test(line))).toEqual([])
+    expect(await pathsIn(storeOn(ensemble.sharedDisk, '/shared/backup'))).toEqual(['/last'])
+  })
+
   it('leaves the duty to the member in the settings', async () => {
     const ensemble = await Ensemble.start(3, { ...SHARED, backupMember: '3' })
     await ensemble.advance(MINUTE)

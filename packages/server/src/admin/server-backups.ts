@@ -319,7 +319,7 @@ class TargetBackups {
   async #prune(catalog: Catalog): Promise<void> {
     if (this.#rules === undefined) return
     const found = await findPrunable(this.#store, catalog, this.#rules, this.#platform.clock.wall())
-    if (found.manifests.length + found.pieces.length === 0) return
+    if (found.manifests.length + found.pieces.length + found.unfinished.length === 0) return
     await prune(this.#store, found)
     this.#catalog = await Catalog.read(this.#store, catalog)
   }

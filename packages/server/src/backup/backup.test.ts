@@ -432,6 +432,36 @@ describe('prune', () => {
   })
 })
 
+describe('prune after a crash', () => {
+  it('removes what writes of more than a day ago have left, and no file of another name', async () => {
+    disk.now = () => clock.wall()
+    await create('/a')
+    await backUp()
+    const stale = [
+      'duty.0a1b2c3d.unfinished',
+      'lineage.0a1b2c3d.unfinished',
+      'manifest/snapshot-00000000000001.json.0a1b2c3d.unfinished',
+      `snapshot/0000000000000001-${clock.wall()}-0a1b2c3d.gz.0a1b2c3d.unfinished`,
+    ]
+    const foreign = ['notes.unfinished', 'manifest/other.json.unfinished', 'photos.0a1b2c3d.unfinished']
+    for (const name of [...stale, ...foreign]) disk.putFile(`/backup/${name}`, new Uint8Array(1))
+    const remaining = () => disk.paths().filter((path) => path.includes('unfinished'))
+    const run = async () =>
+      prune(
+        store,
+        await findPrunable(store, await Catalog.read(store), parseRetention('9d:all'), clock.wall()),
+      )
+    await run()
+    expect(remaining()).toHaveLength(7)
+    await server.advance(86_400_001)
+    disk.putFile('/backup/duty.ffffffff.unfinished', new Uint8Array(1))
+    await run()
+    expect(remaining().toSorted()).toEqual(
+      [...foreign, 'duty.ffffffff.unfinished'].map((name) => `/backup/${name}`).toSorted(),
+    )
+  })
+})
+
 describe('a backup of an ensemble', () => {
   it('goes on with another member, across epochs', async () => {
     const ensemble = await Ensemble.start(3, { adminRoleBackup: ['ip:127.0.0.1'] })

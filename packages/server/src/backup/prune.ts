@@ -2,13 +2,15 @@ import type { BackupStore, Catalog } from './catalog.ts'
 import { manifestName } from './manifest.ts'
 import { expiredBackups, type RetentionRule } from './retention.ts'
 
-/** Age from which a piece without a manifest is not one that a running backup writes, in milliseconds. */
+/** Age from which a piece without a manifest, or an unfinished file, is not one that a running backup writes, in milliseconds. */
 const ORPHAN_AGE_MS = 86_400_000
 
 /** Files of a target that can go: expired backups, and pieces of backups that were cut short. */
 export interface Prunable {
   readonly manifests: readonly string[]
   readonly pieces: readonly string[]
+  /** What writes that a crash cut short have left. */
+  readonly unfinished: readonly string[]
 }
 
 /**
@@ -31,15 +33,21 @@ export async function findPrunable(
       for (const file of await target.list(folder)) {
         const name = `${folder}/${file}`
         const madeAt = Number(/-(\d{1,15})-[\da-f]{8}\./.exec(file)?.[1] ?? now)
-        if (!known.has(name) && now - madeAt > ORPHAN_AGE_MS) orphans.push(name)
+        const isOrphan = !known.has(name) && !name.endsWith('.unfinished')
+        if (isOrphan && now - madeAt > ORPHAN_AGE_MS) orphans.push(name)
       }
   return {
     manifests: gone.map(manifestName),
     pieces: [...gone.map(({ piece }) => piece.name), ...orphans],
+    unfinished: await target.listUnfinished(now - ORPHAN_AGE_MS),
   }
 }
 
 /** Removes files: manifests first, so that a backup is whole or absent at any time. */
-export async function prune({ target }: BackupStore, { manifests, pieces }: Prunable): Promise<void> {
+export async function prune(
+  { target }: BackupStore,
+  { manifests, pieces, unfinished }: Prunable,
+): Promise<void> {
   for (const name of [...manifests, ...pieces]) await target.remove(name)
+  for (const name of unfinished) await target.removeUnfinished(name)
 }

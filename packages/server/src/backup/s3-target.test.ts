@@ -228,6 +228,26 @@ describe.runIf(hasMoto)(`an S3 target${hasMoto ? '' : ' (skipped: moto is not in
     expect(store.seen).toHaveLength(6)
   })
 
+  it('removes uploads that a crash has cut short, and none of other programs', async () => {
+    const target = store.target()
+    const name = `snapshot/${'0'.repeat(14)}-1-0a1b2c3d.gz`
+    const foreign: string[] = []
+    for (const key of [`orders/a/${name}`, 'orders/a/photos/1', 'other/snapshot/1']) {
+      const url = `${store.endpoint}/bucket/${key}`
+      const text = await (await fetch(`${url}?uploads`, { method: 'POST' })).text()
+      const id = /<UploadId>(.*)<\/UploadId>/.exec(text)?.[1]
+      if (!key.endsWith(name)) foreign.push(`${url}?uploadId=${id}`)
+    }
+    const found = await target.listUnfinished(Date.now())
+    expect(found).toEqual([expect.stringContaining(`${name}?uploadId=`)])
+    expect(await target.listUnfinished(0)).toEqual([])
+    for (const one of found) await target.removeUnfinished(one)
+    expect(await target.listUnfinished(Date.now())).toEqual([])
+    store.faults = [answer(403, 'AccessDenied')]
+    expect(await target.listUnfinished(Date.now())).toEqual([])
+    for (const url of foreign) expect((await fetch(url, { method: 'DELETE' })).status).toBe(204)
+  })
+
   it('leaves no parts behind when the source fails', async () => {
     async function* failing(): AsyncGenerator<Uint8Array> {
       yield* chunked(pattern(6 << 20))

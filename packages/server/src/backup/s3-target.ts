@@ -153,6 +153,41 @@ export class S3Target implements BackupTarget {
     await this.#request({ method: 'DELETE', name, accepts: [200, 204, 404] })
   }
 
+  async listUnfinished(before: number): Promise<readonly string[]> {
+    const prefix = this.#key('')
+    const names: string[] = []
+    for (let from: Readonly<Record<string, string>> | undefined = {}; from !== undefined;) {
+      const { status, bytes } = await this.#request({
+        method: 'GET',
+        name: undefined,
+        query: { uploads: '', 'encoding-type': 'url', prefix, ...from },
+        // Stores that have no such list, and credentials that may not read it, leave unfinished uploads to a rule of the bucket.
+        accepts: [200, 403, 405, 501],
+      })
+      if (status !== 200) return []
+      const text = new TextDecoder().decode(bytes)
+      for (const [, upload] of text.matchAll(/<Upload>(.*?)<\/Upload>/gs)) {
+        const key = decodeURIComponent((elementOf(upload!, 'Key') ?? '').replaceAll('+', ' '))
+        const begunAt = Date.parse(elementOf(upload!, 'Initiated') ?? '')
+        const name = key.slice(prefix.length)
+        if (key.startsWith(prefix) && PIECE.test(name) && begunAt < before)
+          names.push(`${name}${UPLOAD}${elementOf(upload!, 'UploadId') ?? ''}`)
+      }
+      from = elementOf(text, 'IsTruncated') === 'true' ? nextUploads(text) : undefined
+    }
+    return names
+  }
+
+  async removeUnfinished(name: string): Promise<void> {
+    const at = name.indexOf(UPLOAD)
+    await this.#request({
+      method: 'DELETE',
+      name: name.slice(0, at),
+      query: { uploadId: name.slice(at + UPLOAD.length) },
+      accepts: [200, 204, 404],
+    })
+  }
+
   /** Joins chunks to parts, whose sums are computed chunk by chunk: that of a whole part would hold the event loop. */
   async *#partsOf(chunks: AsyncIterable<Uint8Array>) {
     const { cryptography, partBytes = PART_BYTES } = this.#options
@@ -370,6 +405,17 @@ export class S3Target implements BackupTarget {
     return prefix === '' ? name : `${prefix}/${name}`
   }
 }
+
+/** Stands between the name of an object and the id of an upload to it. */
+const UPLOAD = '?uploadId='
+/** The names of objects that may be uploaded in parts. */
+const PIECE = /^(?:snapshot|log)\/[\w.-]{1,80}$/
+
+/** Returns the markers after which a list of uploads goes on. */
+const nextUploads = (text: string): Readonly<Record<string, string>> => ({
+  'key-marker': decodeURIComponent((elementOf(text, 'NextKeyMarker') ?? '').replaceAll('+', ' ')),
+  'upload-id-marker': elementOf(text, 'NextUploadIdMarker') ?? '',
+})
 
 interface Upload {
   readonly id: string

@@ -12,6 +12,9 @@ export interface BackupTarget {
   write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>
   /** Removes a file, if it exists. */
   remove(name: string): Promise<void>
+  /** Returns what writes that were begun before a time, in milliseconds since 1970, and cut short have left, for `removeUnfinished`. */
+  listUnfinished(before: number): Promise<readonly string[]>
+  removeUnfinished(name: string): Promise<void>
 }
 
 /** A folder of this machine, or one that is mounted. */
@@ -65,10 +68,32 @@ export class FolderTarget implements BackupTarget {
   async remove(name: string): Promise<void> {
     await this.#disk.remove(`${this.#root}/${name}`).catch(absentIfMissing)
   }
+
+  async listUnfinished(before: number): Promise<readonly string[]> {
+    const names: string[] = []
+    for (const [folder, pattern] of UNFINISHED_FILES)
+      for (const file of (await this.#disk.list(this.#root + folder).catch(absentIfMissing)) ?? []) {
+        if (!pattern.test(file)) continue
+        const changedAt = await this.#disk.modifiedAt(`${this.#root}${folder}/${file}`).catch(absentIfMissing)
+        if (changedAt !== undefined && changedAt < before) names.push(`${folder}/${file}`.slice(1))
+      }
+    return names
+  }
+
+  removeUnfinished(name: string): Promise<void> {
+    return this.remove(name)
+  }
 }
 
 /** Ends the names of files that are being written, or were when a crash came. */
 const UNFINISHED = '.unfinished'
+/** The names that `write` gives to unfinished files of backups, by folder: the folder may hold other files. */
+const UNFINISHED_FILES: readonly (readonly [folder: string, pattern: RegExp])[] = [
+  ['', /^(?:duty|lineage)\.[\da-f]{8}\.unfinished$/],
+  ['/manifest', /^(?:snapshot|log)-[\da-f]{14,16}\.json\.[\da-f]{8}\.unfinished$/],
+  ['/snapshot', /^[\da-f]{14,16}-\d{1,15}-[\da-f]{8}\.\w+\.[\da-f]{8}\.unfinished$/],
+  ['/log', /^[\da-f]{14,16}-[\da-f]{14,16}-\d{1,15}-[\da-f]{8}\.txns\.[\da-f]{8}\.unfinished$/],
+]
 
 /** Returns bytes as hexadecimal digits. */
 export const hex = (bytes: Uint8Array): string =>

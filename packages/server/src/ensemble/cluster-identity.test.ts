@@ -55,6 +55,15 @@ describe('a member', () => {
     expect(stops).toEqual([expect.stringContaining('Server 2 says that the ensemble was recovered')])
   })
 
+  it('refuses a known member of a later ensemble, and goes on, once it has had a leader', async () => {
+    const { identity, stops } = await create(ORIGINAL_CLUSTER)
+    identity.established()
+    expect(identity.refusalOf(2, said(first), true)).toMatch(
+      /recovered without this server.*This ensemble has had a quorum since, and goes on/,
+    )
+    expect(stops).toEqual([])
+  })
+
   it('takes the ensemble of its leader, on disk, only while it has none', async () => {
     const { identity, disk } = await create(ORIGINAL_CLUSTER, { hasData: false })
     expect(identity.refusalOf(2, said(first), true)).toBeUndefined()

@@ -27,6 +27,8 @@ export interface ClusterIdentityOptions {
 export class ClusterIdentity {
   readonly #options: ClusterIdentityOptions
   #current: ClusterId
+  /** Whether this member has led or followed since it started. */
+  #hasHadLeader = false
 
   /** `current` is the id beside the epochs. */
   constructor(options: ClusterIdentityOptions, current: ClusterId) {
@@ -50,9 +52,15 @@ export class ClusterIdentity {
     return { level: FEATURE_LEVEL, sharesSecret, hasData, cluster: this.#current }
   }
 
+  /** Records that this member has a leader, or leads: its ensemble has not lost its quorum for good. */
+  established(): void {
+    this.#hasHadLeader = true
+  }
+
   /**
-   * Returns why another member is kept apart, or undefined. Stops this member if the ensemble was recovered without it; `isKnown` says
-   * that the other one is a member that the configuration names, at its address, or has proved its id.
+   * Returns why another member is kept apart, or undefined. Stops this member if the ensemble was recovered without it, unless it has
+   * had a leader since its start: a recovery by mistake must not stop those that are a quorum. `isKnown` says that the other one is a
+   * member that the configuration names, at its address, or has proved its id.
    */
   refusalOf(peer: ServerId, said: MemberExtension | undefined, isKnown: boolean): string | undefined {
     if (said === undefined) return undefined
@@ -61,13 +69,16 @@ export class ClusterIdentity {
     const [own, other] = [formatClusterId(this.#current), formatClusterId(said.cluster)]
     if (relation === 'other')
       return `server ${peer} has data of another ensemble (${other}, this one is ${own}): it is from before a recovery. Stop it, keep a copy of its data, and run zabra recover adopt on its data folder`
+    const reason = `server ${peer} is of an ensemble that was recovered without this server (${other}, this one is ${own})`
+    if (this.#hasHadLeader)
+      return `${reason}. This ensemble has had a quorum since, and goes on; clients of server ${peer} write apart from it. If the recovery was a mistake, stop server ${peer}, keep a copy of its data, run zabra recover adopt on the data folder of server ${peer}, and start it again. If it was intended, stop this server and do the same here`
     if (isKnown)
       this.#options.superseded(
         new Error(
           `Server ${peer} says that the ensemble was recovered without this server (${other}, this one is ${own}). If that was intended, keep a copy of the data of this server, which may have writes that the ensemble lacks; then run zabra recover adopt on its data folder and start it again. If not, stop server ${peer} and start this one again`,
         ),
       )
-    return `server ${peer} is of an ensemble that was recovered without this server (${other}, this one is ${own})`
+    return reason
   }
 
   /** Joins the ensemble of a leader if this member has no data and no ensemble yet; durable when it resolves. */

@@ -97,6 +97,32 @@ describe('forceMembers', () => {
   })
 })
 
+describe('a member that was forced while the others are a quorum', () => {
+  it('is refused by them, who go on, also with another leader, and say what to do', async () => {
+    const ensemble = await Ensemble.start(5)
+    await ensemble.member(5).crash()
+    const known = ensemble.member(5).settings.ensemble
+    await forceMembers(location, [5], { ...toolsOf(ensemble, 5), known })
+    await ensemble.member(5).start()
+    await ensemble.until('the forced member to serve', () => ensemble.server(5).serving)
+    const others = [1, 2, 3, 4]
+    const leader = () =>
+      others.find((id) => ensemble.server(id).role === 'leading' && ensemble.server(id).serving)
+    await ensemble.until('a leader', () => leader() !== undefined)
+    const former = leader()!
+    await ensemble.advance(20_000)
+    ensemble.server(former).yieldLeadership()
+    await ensemble.until('another leader', () => ![undefined, former].includes(leader()))
+    await ensemble.advance(20_000)
+    expect(others.filter((id) => ensemble.member(id).failure !== undefined)).toEqual([])
+    const client = await ensemble.client(former)
+    expect(await ensemble.create(client, '/goes-on')).toBe('1:0')
+    expect(ensemble.lines.join('\n')).toContain(
+      'run zabra recover adopt on the data folder of server 5, and start it again',
+    )
+  })
+})
+
 /** Recovers member 5 of five alone, after which the others come back. */
 async function recoverFifth(settings = {}): Promise<Ensemble> {
   const ensemble = await loseQuorum(5, [4, 5], settings)
@@ -128,15 +154,16 @@ describe.each([false, true])(
       await written(ensemble, 5, '/later')
     })
 
-    it('stop once the recovered member is there, if they have elected a leader before', async () => {
+    it('go on and refuse the recovered member, if they have elected a leader before it starts', async () => {
       const ensemble = await recoverFifth({ reconfigEnabled })
       for (const id of [1, 2, 3]) await ensemble.member(id).start()
       await ensemble.allServe()
       await ensemble.member(5).start()
-      await ensemble.until('the end of the former members', () =>
-        [1, 2, 3].every((id) => hasStopped(ensemble, id)),
-      )
       await ensemble.until('the recovered member to serve', () => ensemble.server(5).serving)
+      await ensemble.advance(30_000)
+      expect([1, 2, 3].filter((id) => hasStopped(ensemble, id))).toEqual([])
+      const leader = [1, 2, 3].find((id) => ensemble.server(id).role === 'leading')
+      await written(ensemble, leader!, '/goes-on')
     })
   },
 )

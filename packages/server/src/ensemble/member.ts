@@ -331,10 +331,10 @@ export class Member implements Server, AdminTarget {
     audit?.recordServer('serverStop', 'invoked')
     if (this.#context.settings.stopPermitMs > 0) await this.#awaitPermit()
     if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
-    // Requests are not read from now on, not even until a backup has ended.
-    const backupsClosed = this.backups?.close()
-    await this.#roles.prepareClose()
-    await backupsClosed
+    await this.#roles.finishRequests()
+    // While this server still has its role: its last transactions are in the log that ends the backups.
+    await this.backups?.close()
+    await this.#roles.handOver()
     await this.#admin.close()
     if (this.#isStopped) return this.#closeFailed()
     this.#isStopped = true

@@ -171,13 +171,17 @@ export class RoleManager {
     )
   }
 
-  /** Replies to the requests of clients before a close, then transfers leadership if another member can take over at once. */
-  async prepareClose(): Promise<void> {
+  /** Replies to the requests of clients before a close. No role is entered from now on. */
+  async finishRequests(): Promise<void> {
     this.#isClosing = true
-    const { clientPorts, settings } = this.#context
     // Clients that connect from now on try another server at once.
-    void clientPorts.close()
+    void this.#context.clientPorts.close()
     await this.#role?.finishRequests()
+  }
+
+  /** Transfers leadership before a close, if another member can take over at once. */
+  async handOver(): Promise<void> {
+    const { settings } = this.#context
     const role = this.#role
     if (!(role instanceof LeaderRole) || this.#election === undefined) return
     const { syncLimit, tickTimeMs } = settings
@@ -369,6 +373,7 @@ export class RoleManager {
     if (this.#election === undefined) return
     this.#refusals = undefined
     this.#election.step({ type: 'established', epoch })
+    this.#context.cluster.established()
     const { membership, settings, platform, stats } = this.#context
     stats.ensemble.unavailableTime.add(platform.clock.monotonic() - this.#lookingSince)
     const { leader } = this

@@ -1,5 +1,6 @@
 import { SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { parseConfiguration } from '../core/quorum/index.ts'
 import { TestServer } from '../testing/test-server.ts'
 import type { Member } from './member.ts'
 import { Ensemble } from './testing/ensemble.ts'
@@ -131,6 +132,19 @@ describe('a permit to stop', () => {
     await ensemble.member(1).http.request('/api/v1/stop-permit', { method: 'DELETE' })
     await ensemble.advance(100)
     expect(await statusOf(ensemble, 2)).toBe(200)
+  })
+
+  it('is not in the way of one for a voter when a server without a vote holds it', async () => {
+    const ensemble = await start(2, { reconfigEnabled: true })
+    const lines = [1, 2, 3].map((id) => `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}`)
+    await ensemble.join(3, parseConfiguration(lines.join('\n')))
+    await ensemble.until('the joiner to follow', () => ensemble.server(3).serving)
+    expect(await statusOf(ensemble, 3)).toBe(200)
+    expect(await statusOf(ensemble, 1)).toBe(200)
+    // Nor is a voter in its way.
+    await ensemble.advance(1000)
+    expect(await statusOf(ensemble, 3)).toBe(200)
+    expect(await statusOf(ensemble, 2)).toBe(409)
   })
 
   it('refuses times out of range', async () => {

@@ -70,11 +70,15 @@ async function rejectMixedFolders(disk: Disk, { snapshots, logs }: DataFolders):
   }
 }
 
-/** Removes the temporary files of snapshots and of probes for space that a crash has left. */
+/** The name of a snapshot in the folder of snapshots while it is received, but for its ending; it becomes no part of the data. */
+export const RECEIVED_FILE = 'restoring'
+const TEMPORARY = /^writing\..*\.tmp$|^space-probe\.tmp$|^restoring(?:\.gz|\.snappy)?$/
+
+/** Removes the temporary files that a crash has left: of snapshots, of probes for space, and snapshots that were received. */
 export async function removeTemporaryFiles(disk: Disk, { snapshots, logs }: DataFolders): Promise<void> {
   for (const folder of new Set([snapshots, logs])) {
     for (const name of await disk.list(folder)) {
-      if (/^writing\..*\.tmp$|^space-probe\.tmp$/.test(name)) await disk.remove(`${folder}/${name}`)
+      if (TEMPORARY.test(name)) await disk.remove(`${folder}/${name}`)
     }
   }
 }

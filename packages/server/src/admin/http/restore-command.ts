@@ -3,12 +3,9 @@ import type { Disk, HttpRequest, Platform } from '@zabra/runtime'
 import { closeSessions } from '../../backup/index.ts'
 import { sameDigest, type Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
-import { loadSnapshot } from '../../persistence/index.ts'
+import { loadSnapshot, RECEIVED_FILE } from '../../persistence/index.ts'
 import type { AdminTarget } from '../admin-target.ts'
 
-/** Name of the body in the data folder while it is checked. */
-const RECEIVED = 'restoring'
-const SUFFIXES = ['', '.gz', '.snappy'] as const
 /** Sessions that are closed in one turn of the event loop. */
 const SESSIONS_PER_TURN = 20
 
@@ -54,11 +51,7 @@ async function receive(disk: Disk, folder: string, body: AsyncIterable<Uint8Arra
   try {
     for await (const chunk of body) {
       if (file === undefined) {
-        // A process that was killed may have left one of any kind.
-        for (const suffix of SUFFIXES)
-          if (await disk.exists(`${folder}/${RECEIVED}${suffix}`))
-            await disk.remove(`${folder}/${RECEIVED}${suffix}`)
-        name = RECEIVED + suffixOf(chunk)
+        name = RECEIVED_FILE + suffixOf(chunk)
         file = await disk.openWrite(`${folder}/${name}`, { create: true, durable: false })
       }
       await file.write(chunk, size)
@@ -76,7 +69,7 @@ async function receive(disk: Disk, folder: string, body: AsyncIterable<Uint8Arra
   return name
 }
 
-const suffixOf = ([first, second]: Uint8Array): (typeof SUFFIXES)[number] =>
+const suffixOf = ([first, second]: Uint8Array): '' | '.gz' | '.snappy' =>
   first === 0x1f && second === 0x8b ? '.gz' : first === 0x82 && second === 0x53 ? '.snappy' : ''
 
 /** Throws for a snapshot whose contents are not those of a moment. */

@@ -1,4 +1,6 @@
 import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { formatSessionId } from '../../connections/log-context.ts'
 import { LearnerSessions, type Session, type SessionRegistry } from '../../core/sessions/index.ts'
@@ -12,9 +14,10 @@ class ManySessions {
   passed = 0
   readonly table = new Map(Array.from({ length: COUNT }, (_, i) => [BigInt(i + 1), 4000]))
   readonly server: ServerReport
-  readonly pages = new SessionPages()
+  readonly pages: SessionPages
 
-  constructor() {
+  constructor(pages = new SessionPages()) {
+    this.pages = pages
     const all = new LearnerSessions(this.table)
     const registry = new Proxy<SessionRegistry>(all, {
       get: (_, key) => {
@@ -83,5 +86,22 @@ describe('the pages of a hundred thousand sessions', () => {
     expect(again.steps).toBeGreaterThan(59_000)
     expect(many.page(`limit=3&after=${String(next)}`).status).toBe(410)
     expect(many.page('after=1000').status).toBe(410)
+  })
+
+  it('keep nothing of a role that has ended', async () => {
+    const pages = new SessionPages()
+    const listFirstPage = (): WeakRef<object> => {
+      const many = new ManySessions(pages)
+      expect(many.page('limit=1').next).toBe('0x1')
+      return new WeakRef(many.server)
+    }
+    const former = listFirstPage()
+    // A WeakRef keeps its target alive until the end of the turn that made it.
+    await new Promise((resolve) => setImmediate(resolve))
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    collect()
+    expect(former.deref()).toBeUndefined()
+    expect(new ManySessions(pages).page('limit=1').next).toBe('0x1')
   })
 })

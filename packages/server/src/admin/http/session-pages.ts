@@ -17,9 +17,8 @@ const MAX_POSITIONS = 16
  * given id is found by passing all before it.
  */
 export class SessionPages {
-  readonly #positions = new Map<SessionId, Iterator<Session>>()
-  /** The server whose sessions the positions are in: another role has another one. */
-  #server: ServerReport | undefined;
+  /** By server: another role has another one, and the former one is not kept alive. */
+  readonly #positions = new WeakMap<ServerReport, Map<SessionId, Iterator<Session>>>();
 
   /** Returns the answer to a request for a page, made in steps that yield empty strings. */
   *page(server: ServerReport, { query }: HttpRequest): Generator<string, HttpResponse> {
@@ -56,9 +55,10 @@ export class SessionPages {
     if (after === null) return sessions
     if (!/^0x[\da-f]{1,16}$/i.test(after)) return undefined
     const id = BigInt.asIntN(64, BigInt(after))
-    const kept = server === this.#server ? this.#positions.get(id) : undefined
+    const positions = this.#positions.get(server)
+    const kept = positions?.get(id)
     // A position can be used once: a second request for the same page searches again.
-    this.#positions.delete(id)
+    positions?.delete(id)
     if (kept !== undefined) return kept
     for (let one = sessions.next(); one.done !== true; one = sessions.next()) {
       if (one.value.id === id) return sessions
@@ -68,11 +68,11 @@ export class SessionPages {
   }
 
   #keep(server: ServerReport, last: SessionId, sessions: Iterator<Session>): void {
-    if (server !== this.#server) this.#positions.clear()
-    this.#server = server
-    this.#positions.set(last, sessions)
-    const [oldest] = this.#positions.keys()
-    if (this.#positions.size > MAX_POSITIONS) this.#positions.delete(oldest!)
+    const positions = this.#positions.get(server) ?? new Map<SessionId, Iterator<Session>>()
+    this.#positions.set(server, positions)
+    positions.set(last, sessions)
+    const [oldest] = positions.keys()
+    if (positions.size > MAX_POSITIONS) positions.delete(oldest!)
   }
 }
 

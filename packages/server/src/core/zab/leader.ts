@@ -396,14 +396,17 @@ export class Leader {
     const heard = this.#heardWithin(ticks)
     for (const learner of this.#learners)
       if (isLate(learner, this.#tracker, this.#ticks.now, ticks)) heard.delete(learner.serverId)
-    const others = votersOf(this.activeConfiguration).filter((id) => id !== server)
+    const voters = votersOf(this.activeConfiguration)
+    // The quorum does not need a server without a vote, and a permit that it holds is in nobody's way.
+    const isNeeded = voters.includes(server) || this.#tracker.proposed !== undefined
+    const others = voters.filter((id) => id !== server)
     const missing = others.filter((id) => !heard.has(id))
     const isQuorum = (ids: Iterable<ServerId>): boolean =>
       this.#tracker.isQuorum(new Set(ids), { useOracle: false })
     const isSpared = isQuorum(others)
       ? isQuorum([...heard].filter((id) => id !== server && !stopping.has(id)))
-      : missing.length === 0 && stopping.size === 0
-    return { isAllowed: this.canPropose && isSpared, missing }
+      : missing.length === 0 && !others.some((id) => stopping.has(id))
+    return { isAllowed: !isNeeded || (this.canPropose && isSpared), missing }
   }
 
   // Step-down

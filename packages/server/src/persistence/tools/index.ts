@@ -11,6 +11,7 @@ export type { ForcedMembers, MemberState } from './force-members.ts'
 export {
   ConfigurationError,
   parseConfiguration,
+  verifierOf,
   type EnsembleConfiguration,
 } from '../../core/quorum/index.ts'
 export { chopLog, type ChoppedLog } from './chop-log.ts'
