@@ -1,4 +1,4 @@
-import { constants, setPriority } from 'node:os'
+import { constants, getPriority, setPriority } from 'node:os'
 import { parseArgs } from 'node:util'
 import { featuresOf, numberOf } from '../options.ts'
 import { runSeeds } from './campaign.ts'
@@ -21,7 +21,8 @@ const { values } = parseArgs({
 
 /** Plays the batches that the parent sends, one after another, until it disconnects. */
 function work(): void {
-  setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+  // The parent may have a lower priority already.
+  setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL))
   // A seed is not finished for a parent that is gone.
   process.once('disconnect', () => process.exit())
   process.on('message', ({ range, plans }: BatchRequest) => {

@@ -305,7 +305,7 @@ export class Learners {
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
       this.#context.stats.ensemble.revalidateCount++
-      return pipeline.revalidateInOrder(learner, session, timeout, (valid) =>
+      return pipeline.revalidateForLearner(learner, session, timeout, (valid) =>
         learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
       )
     }

@@ -358,12 +358,35 @@ describe('global sessions', () => {
       ensemble.leader.pipeline.closeSession(session.sessionId, 0, undefined, 0),
     )
     ensemble.leader.pipeline.touchSession(session.sessionId, 10_000)
-    expect(
-      ensemble.leader.pipeline.revalidateForLearner(ensemble.learners[1]!, session.sessionId, 10_000),
-    ).toBe(false)
-    expect(ensemble.leader.pipeline.revalidateForLearner(ensemble.learners[1]!, 12345n, 10_000)).toBe(false)
+    const answers: boolean[] = []
+    for (const id of [session.sessionId, 12345n])
+      ensemble.leader.clientService.runTurn(() =>
+        ensemble.leader.pipeline.revalidateForLearner(ensemble.learners[1]!, id, 10_000, (valid) =>
+          answers.push(valid),
+        ),
+      )
+    expect(answers).toEqual([])
     await ensemble.commitHeld()
-    expect([client.closed, ensemble.table.size]).toEqual([true, 0])
+    expect([client.closed, ensemble.table.size, answers]).toEqual([true, 0, [false, false]])
+  })
+
+  it('are refused only by a leader that a quorum has confirmed', async ({ ensemble }) => {
+    const known = (await ensemble.leader.connect()).session!
+    const ended = (await ensemble.leader.connect()).session!
+    ensemble.leader.clientService.runTurn(() =>
+      ensemble.leader.pipeline.closeSession(ended.sessionId, 0, undefined, 0),
+    )
+    await ensemble.settle()
+    ensemble.holdsConfirms = true
+    const client = await ensemble.leader.client({ resume: ended })
+    const moved = await ensemble.learners[0]!.fixture.client({ resume: ended })
+    const resumed = await ensemble.leader.client({ resume: known })
+    await ensemble.settle()
+    expect([client.takeConnectResponse(), moved.takeConnectResponse()]).toEqual([undefined, undefined])
+    expect(resumed.takeConnectResponse()?.sessionId).toBe(known.sessionId)
+    ensemble.holdsConfirms = false
+    await ensemble.settle()
+    expect([client.takeConnectResponse()?.timeOut, moved.takeConnectResponse()?.timeOut]).toEqual([0, 0])
   })
 
   it('may write before their createSession is committed, and not after their closeSession is proposed', async () => {

@@ -50,7 +50,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   readonly #preparing: SlicedQueue
   /** How many of the waiting requests have a client of this server. */
   #deferred = 0
-  /** Syncs that wait for a confirmation of leadership. */
+  /** Syncs, and refusals of sessions, that wait for a confirmation of leadership. */
   #confirming = 0
   #hasEnded = false
 
@@ -88,7 +88,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return Math.max(tree.lastZxid, lastZxid)
   }
 
-  /** The number of pending syncs, those of learners included. */
+  /** The number of pending syncs, those of learners included, and of refusals of sessions, which wait for the same. */
   get pendingSyncs(): number {
     return this.#applyQueue.pendingSyncs + this.#confirming
   }
@@ -150,7 +150,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   revalidate(id: SessionId, timeout: number, callback: RevalidationCallback): void {
-    callback.onRevalidated(this.#sessions.revalidate(id, timeout, LEADER_OWNER))
+    this.#revalidate(LEADER_OWNER, id, timeout, (valid) => callback.onRevalidated(valid))
   }
 
   canAnswerPing(): boolean {
@@ -172,21 +172,19 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   /**
-   * Returns whether a session is alive whose client has connected to a learner (REVALIDATE). From then on its requests must come
-   * through that learner.
-   */
-  revalidateForLearner(learner: object, id: SessionId, timeout: number): boolean {
-    return !this.#hasEnded && this.#sessions.revalidate(id, timeout, learner)
-  }
-
-  /**
-   * As `revalidateForLearner`, after the requests that the learner has forwarded before. Otherwise a request of a session that
+   * Answers whether a session is alive whose client has connected to a learner (REVALIDATE). If so, its requests must come through
+   * that learner from then on. Waits for the requests that the learner has forwarded before. Otherwise a request of a session that
    * moved away from the learner and returned could be executed after the requests that the session sent elsewhere in between, because
    * it may still wait behind a sync.
    */
-  revalidateInOrder(learner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
+  revalidateForLearner(
+    learner: object,
+    id: SessionId,
+    timeout: number,
+    answer: (valid: boolean) => void,
+  ): void {
     if (!this.#hasEnded)
-      this.#learnerOrder.runInOrder(learner, () => answer(this.revalidateForLearner(learner, id, timeout)))
+      this.#learnerOrder.runInOrder(learner, () => this.#revalidate(learner, id, timeout, answer))
   }
 
   /** Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. */
@@ -250,6 +248,16 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     if (this.#hasEnded || request === undefined) return
     if (request.closes !== undefined) this.#sessions.reopen(request.closes)
     request.callback?.onLost(request)
+  }
+
+  /**
+   * Answers whether a session is alive, with `owner` as its owner from now on. Says that it is not only when a quorum has
+   * confirmed that this server leads: a leader that has been replaced does not know the sessions of the next one.
+   */
+  #revalidate(owner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
+    if (this.#hasEnded) return
+    if (this.#sessions.revalidate(id, timeout, owner)) return answer(true)
+    this.#confirmLeadership(() => answer(this.#sessions.revalidate(id, timeout, owner)))
   }
 
   /** Calls back when a quorum has confirmed that this server leads and everything committed by then is applied. */

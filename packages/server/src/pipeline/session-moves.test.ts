@@ -27,7 +27,7 @@ it('a leader rejects a request that a session sent through a learner before it w
   const answers: string[] = []
   const come = (learner: object, name: string): void =>
     clientService.runTurn(() =>
-      pipeline.revalidateInOrder(learner, sessionId, 10_000, (valid) => answers.push(`${name} ${valid}`)),
+      pipeline.revalidateForLearner(learner, sessionId, 10_000, (valid) => answers.push(`${name} ${valid}`)),
     )
 
   ensemble.holdsConfirms = ensemble.holdsCommits = true
@@ -66,7 +66,7 @@ it('a leader rejects a request that a session sent through a learner before anot
   ensemble.holdsConfirms = true
   request(here!, 2, OpCode.sync)
   request(here!, 3, OpCode.setData)
-  clientService.runTurn(() => pipeline.revalidateForLearner(there!, sessionId, 10_000))
+  clientService.runTurn(() => pipeline.revalidateForLearner(there!, sessionId, 10_000, () => {}))
   request(there!, 4, OpCode.closeSession)
   await ensemble.settle()
   ensemble.holdsCommits = true

@@ -149,10 +149,11 @@ export class EnsembleFixture {
               toLeader.push(() => this.leader.pipeline.submitForwarded(learner, request))
             },
             revalidate: (id, timeout) =>
-              void toLeader.push(() => {
-                const valid = this.leader.pipeline.revalidateForLearner(learner, id, timeout)
-                fromLeader.push(() => learner.fixture.pipeline.completeRevalidation(id, valid))
-              }),
+              void toLeader.push(() =>
+                this.leader.pipeline.revalidateForLearner(learner, id, timeout, (valid) =>
+                  fromLeader.push(() => learner.fixture.pipeline.completeRevalidation(id, valid)),
+                ),
+              ),
             lastContactAt: () => this.heardAt ?? clock.monotonic(),
             fail: (reason) => void broken.push(reason),
             reportDivergence: (zxid) => void diverged.push(zxid),
