@@ -25,6 +25,8 @@ interface Usage {
 
 interface Top extends Usage {
   readonly windowMs: number
+  /** Absent in the answers of older servers. */
+  readonly oneIn?: number
   readonly entries: readonly (Usage & { readonly key: string; readonly overcount: number })[]
 }
 
@@ -65,11 +67,13 @@ export const top: CommandModule = (program, context) => {
         else {
           if (!isOnce) io.stdout.write(REDRAW)
           const seconds = (found.windowMs / 1000).toFixed(0)
+          const { oneIn = 1 } = found
+          const estimated = oneIn > 1 ? `, estimated from one in ${oneIn}` : ''
           print(
             io,
             painter(io, io.stdout)(
               'faint',
-              `${admin.url.host}: ${found.operations} requests in ${seconds} s, by ${flags.by}`,
+              `${admin.url.host}: ${found.operations} requests in ${seconds} s${estimated}, by ${flags.by}`,
             ),
           )
           printTable(io, [flags.by, 'per second', 'share', 'bytes per second', 'mean ms'], rows(found))
@@ -81,7 +85,8 @@ export const top: CommandModule = (program, context) => {
 const HELP = `
 Shows the requests of the clients of one server in the last minute. The server counts them while
 this command runs and for a minute afterwards. Names are exact; figures of rare keys are too low
-where there are more than 256 keys at a time.`
+where there are more than 256 keys at a time. Above 5,000 requests a second the server counts a
+random sample, and the figures are estimates.`
 
 const read = (admin: AdminClient, { by, sort, limit }: Flags): Promise<Top> =>
   admin.json<Top>('GET', `/api/v1/top?by=${by}&sort=${sort}&limit=${limit}`)

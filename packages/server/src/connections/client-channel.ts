@@ -6,6 +6,7 @@ import type { FlowControl } from './flow-control.ts'
 import type { Flushable } from './flush-queue.ts'
 import type { MemoryHolder } from './memory-budget.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+import type { CountedClient } from './top-requests.ts'
 import type { WaitingChannel } from './turn-shares.ts'
 
 /**
@@ -36,6 +37,8 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChanne
   readonly flow: FlowControl
   readonly requests: ChannelRequests
   readonly replyWriter: ReplyWriter
+  /** What `TopRequests` knows of the connection. */
+  counted: CountedClient | undefined
   /** Leaves the requests that wait, and those that are not parsed yet, to a later turn of the event loop. */
   waitForTurn(): void
   /** Sends the buffered bytes, then closes. Logs the reason with the fields of `context`. The session continues without a connection. */

@@ -12,6 +12,7 @@ import { foreignProtocolOf, ProtocolDetector } from './protocol-detector.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { RequestProcessor, type RequestClient } from './request-processor.ts'
 import { SessionHandshake, type HandshakeClient } from './session-handshake.ts'
+import type { CountedClient } from './top-requests.ts'
 import { WatchedPaths } from './watched-paths.ts'
 
 const STOPPING = { reason: 'stopping', text: 'the server is stopping' } as const
@@ -72,6 +73,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   readonly #splitter: FrameSplitter
   readonly #reader: Reader
   chargedBytes = 0
+  counted: CountedClient | undefined
   readonly #baseBytes: number
   #countedIdentities: readonly Identity[] = []
   #identityBytes = 0

@@ -5,9 +5,9 @@ import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import type { Flushable, FlushQueue } from './flush-queue.ts'
-import type { SlowClient, SlowRequests } from './slow-requests.ts'
+import type { SlowRequests } from './slow-requests.ts'
 import type { ServerStats } from './stats.ts'
-import type { TopRequests } from './top-requests.ts'
+import type { TopClient, TopRequests } from './top-requests.ts'
 
 /** A connection with so many buffered bytes is flushed before the end of the turn. */
 const FLUSH_BYTES = 256 * 1024
@@ -53,12 +53,12 @@ export class ReplyWriter {
   readonly writer: Writer
   readonly stats = new ConnectionStats()
   readonly #context: ReplyContext
-  readonly #channel: Flushable & SlowClient
+  readonly #channel: Flushable & TopClient
   #multiResults: MultiResults | undefined
   /** The error number of the reply that was begun last. */
   #err = 0
 
-  constructor(context: ReplyContext, channel: Flushable & SlowClient) {
+  constructor(context: ReplyContext, channel: Flushable & TopClient) {
     this.writer = new Writer(512, context.bufferPool)
     this.#context = context
     this.#channel = channel

@@ -111,7 +111,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const xid = reader.int()
     const type = reader.int()
     const { topRequests } = this.#service
-    if (topRequests.isCounting)
+    if (topRequests.isCounting && topRequests.isInSample(turnTime))
       topRequests.received(this.#client, xid, type, bytes, start + HEADER_BYTES, end)
     if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
     if (!auth.isSatisfiedBy(this.#client.identities)) {

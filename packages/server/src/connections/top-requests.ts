@@ -14,6 +14,8 @@ export type TopMeasure = (typeof TOP_MEASURES)[number]
 export interface TopReport extends Usage {
   /** Milliseconds that the figures cover. */
   readonly windowMs: number
+  /** The most requests that one counted request stands for; above 1, the figures are estimates. */
+  readonly oneIn: number
   readonly entries: readonly HeavyKey[]
 }
 
@@ -23,9 +25,10 @@ const SLICES = 6
 const SLICE_MS = 10_000
 /** How long requests are counted after the last look. */
 const LOOK_MS = 60_000
-/** Above so many requests a second only one in `SAMPLE` is counted, for all of them. */
-const SAMPLED_RATE = 50_000
-const SAMPLE = 8
+/** Above so many requests a second a random sample is counted: one takes some 4 µs. */
+const SAMPLED_RATE = 5000
+/** Requests that are counted in a second of a sample, about. */
+const SAMPLE = 2500
 /** Longest key in bytes; a longer path is cut. */
 const MAX_KEY_BYTES = 512
 /** Requests without a reply of which the path is kept. */
@@ -66,12 +69,19 @@ interface PendingRequest {
 }
 
 /** The keys of a connection, and its requests without a reply by their xids. */
-interface CountedClient {
+export interface CountedClient {
+  /** Which of the times of counting it belongs to. */
+  readonly round: number
   readonly identities: SlowClient['identities']
   readonly session: string
   readonly address: string
   readonly identity: string
   readonly pending: Map<number, PendingRequest>
+}
+
+/** A connection, which has its keys at hand: replies of requests that are not in the sample find none. */
+export interface TopClient extends SlowClient {
+  counted: CountedClient | undefined
 }
 
 /**
@@ -84,11 +94,15 @@ export class TopRequests {
   #startedAt = 0
   #endsAt = 0
   #slices: Slice[] = []
-  #clients = new WeakMap<SlowClient, CountedClient>()
+  #round = 0
   #pending = 0
+  /** When the current second began, and its requests. */
   #second = 0
   #inSecond = 0
-  #isSampling = false
+  /** Requests for which one is counted now, and those counted with that since it changed. */
+  #oneIn = 1
+  #taken = 0
+  #random = 1
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -102,6 +116,9 @@ export class TopRequests {
     if (!this.isCounting) {
       this.isCounting = true
       this.#startedAt = now
+      this.#second = now
+      this.#inSecond = 0
+      this.#oneIn = 1
     }
     this.#dropOldSlices(now)
     // A seventh slice pushes out the first one, which may be less than a minute old.
@@ -110,77 +127,94 @@ export class TopRequests {
     return {
       ...totalOf(this.#slices),
       windowMs: Math.round(now - from),
+      oneIn: Math.max(1, ...this.#slices.map(({ oneIn }) => oneIn)),
       entries: merge(this.#slices.map((slice) => slice.sketches[kind][measure])),
     }
   }
 
-  /** Notes a request that has been received: its body, from `start` to `end`, follows the xid and the op code. */
+  /** Whether to count a request that has been received at `now` on the monotonic clock. */
+  isInSample(now: number): boolean {
+    if (now - this.#second >= 1000) this.#beginSecond(now)
+    this.#inSecond++
+    if (this.#oneIn === 1) {
+      if (this.#inSecond <= SAMPLED_RATE) return true
+      this.#oneIn = 2
+      this.#taken = 0
+    }
+    // Clients that send the same requests in turns would be in step with every nth request.
+    this.#random = (Math.imul(this.#random, 1_664_525) + 1_013_904_223) >>> 0
+    if (this.#random * this.#oneIn >= 2 ** 32) return false
+    if (++this.#taken <= SAMPLE) return true
+    this.#oneIn *= 2
+    this.#taken = 0
+    return false
+  }
+
+  /** Notes a request of the sample: its body, from `start` to `end`, follows the xid and the op code. */
   received(
-    client: SlowClient,
+    client: TopClient,
     xid: number,
     type: number,
     bytes: Uint8Array,
     start: number,
     end: number,
   ): void {
-    if (type === OpCode.ping) return
-    const now = this.#clock.monotonic()
-    if (this.#endIfUnwatched(now) || this.#isLeftOut(now)) return
-    if (this.#pending >= MAX_PENDING) {
-      this.#clients = new WeakMap()
-      this.#pending = 0
-    }
+    if (type === OpCode.ping || this.#endIfUnwatched(this.#clock.monotonic())) return
+    if (this.#pending >= MAX_PENDING) this.#forgetClients()
     const { pending } = this.#countedClient(client)
     if (!pending.has(xid)) this.#pending++
-    const operations = this.#isSampling ? SAMPLE : 1
+    const operations = this.#oneIn
     pending.set(xid, { path: pathIn(type, bytes, start, end), bytes: end - start, operations })
   }
 
   /** Counts a request with its reply of `bytes`, `tookMs` after its receipt. */
-  replied(client: SlowClient, xid: number, bytes: number, tookMs: number): void {
-    const counted = this.#clients.get(client)
-    const request = counted?.pending.get(xid)
+  replied(client: TopClient, xid: number, bytes: number, tookMs: number): void {
+    const { counted } = client
+    if (counted === undefined || counted.pending.size === 0 || counted.round !== this.#round) return
+    const request = counted.pending.get(xid)
     if (request === undefined) return
-    counted!.pending.delete(xid)
+    counted.pending.delete(xid)
     this.#pending--
-    const { session, address, identity } = counted!
+    const { session, address, identity } = counted
     const { path, operations } = request
     const usage = { operations, bytes: operations * (request.bytes + bytes), timeMs: operations * tookMs }
     this.#currentSlice(this.#clock.monotonic()).add({ path, session, address, identity }, usage)
+  }
+
+  #forgetClients(): void {
+    this.#round++
+    this.#pending = 0
+  }
+
+  #beginSecond(now: number): void {
+    const perSecond = (this.#inSecond * 1000) / (now - this.#second)
+    this.#oneIn = perSecond <= SAMPLED_RATE ? 1 : Math.ceil(perSecond / SAMPLE)
+    this.#taken = 0
+    this.#second = now
+    this.#inSecond = 0
   }
 
   #endIfUnwatched(now: number): boolean {
     if (!this.isCounting || now < this.#endsAt) return false
     this.isCounting = false
     this.#slices = []
-    this.#clients = new WeakMap()
-    this.#pending = 0
+    this.#forgetClients()
     return true
   }
 
-  /** Whether a request is none of the sample. */
-  #isLeftOut(now: number): boolean {
-    this.#inSecond++
-    if (now - this.#second >= 1000) {
-      this.#isSampling = this.#inSecond > SAMPLED_RATE
-      this.#second = now
-      this.#inSecond = 0
-    }
-    return this.#isSampling && this.#inSecond % SAMPLE !== 0
-  }
-
-  #countedClient(client: SlowClient): CountedClient {
-    const known = this.#clients.get(client)
+  #countedClient(client: TopClient): CountedClient {
     const { identities } = client
+    const known = client.counted?.round === this.#round ? client.counted : undefined
     if (known?.identities === identities) return known
     const counted = {
+      round: this.#round,
       identities,
       session: formatSessionId(client.sessionId),
       address: client.host,
       identity: userNames(identities).join(',').slice(0, MAX_KEY_BYTES),
       pending: known?.pending ?? new Map<number, PendingRequest>(),
     }
-    this.#clients.set(client, counted)
+    client.counted = counted
     return counted
   }
 
@@ -213,6 +247,7 @@ class Slice {
   operations = 0
   bytes = 0
   timeMs = 0
+  oneIn = 1
 
   constructor(startedAt: number) {
     this.startedAt = startedAt
@@ -222,6 +257,7 @@ class Slice {
     this.operations += usage.operations
     this.bytes += usage.bytes
     this.timeMs += usage.timeMs
+    this.oneIn = Math.max(this.oneIn, usage.operations)
     for (const kind of TOP_KINDS) {
       const key = keys[kind]
       if (key === undefined) continue

@@ -99,7 +99,7 @@ export const apiRoutes: readonly ApiRoute[] = [
     method: 'GET',
     role: 'view',
     summary:
-      'Lists what has used this server most in the last minute, from the entry `offset` on. The first request starts to count; counting ends a minute after the last one.',
+      'Lists what has used this server most in the last minute, from the entry `offset` on. The first request starts to count; counting ends a minute after the last one. Where `oneIn` is above 1, a random sample of that share was counted and the figures are estimates.',
     query: {
       by: { enum: TOP_KINDS, default: TOP_KINDS[0] },
       sort: { enum: TOP_MEASURES, default: TOP_MEASURES[0] },
@@ -241,12 +241,12 @@ function listTop({ topRequests }: ServerReport, { query }: HttpRequest): HttpRes
       'The query is not understood',
       `Expected by=${TOP_KINDS.join('|')}, sort=${TOP_MEASURES.join('|')}, limit from 1 to ${MAX_TOP}, offset from 0.`,
     )
-  const { windowMs, operations, bytes, timeMs, entries } = topRequests.look(by, sort)
+  const { windowMs, oneIn, operations, bytes, timeMs, entries } = topRequests.look(by, sort)
   const next = offset + limit < entries.length ? offset + limit : null
   const page = entries
     .slice(offset, offset + limit)
     .map(({ key, operations, bytes, timeMs, overcount }) => ({ key, operations, bytes, timeMs, overcount }))
-  return json(200, { by, sort, windowMs, operations, bytes, timeMs, entries: page, next })
+  return json(200, { by, sort, windowMs, oneIn, operations, bytes, timeMs, entries: page, next })
 }
 
 // Drain
