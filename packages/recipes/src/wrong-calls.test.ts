@@ -192,9 +192,13 @@ const badOptions: readonly unknown[] = [null, 5, 'options', { tiemoutMs: 5 }, { 
 it.each(Object.keys(makers))('%s refuses a client, a path and options that are none', async (name) => {
   const make = makers[name]!
   for (const none of [undefined, null, 5, {}])
-    expect(await errorOf(() => make(as(none), '/x')), `client ${String(none)}`).toBeInstanceOf(UsageError)
+    expect(await errorOf(() => make(as(none), '/x')), `client ${JSON.stringify(none)}`).toBeInstanceOf(
+      UsageError,
+    )
   for (const path of [undefined, null, 5, {}, []])
-    expect(await errorOf(() => make(client, as(path))), `path ${String(path)}`).toBeInstanceOf(UsageError)
+    expect(await errorOf(() => make(client, as(path))), `path ${JSON.stringify(path)}`).toBeInstanceOf(
+      UsageError,
+    )
   if (withoutOptions.includes(name)) return
   for (const options of badOptions) {
     const error = await errorOf(() => make(client, '/x', as(options)))
@@ -217,7 +221,7 @@ it.each(Object.keys(wrongCalls))('%s is refused with a ZooKeeperError', async (n
 
 it('the table has every recipe', () => {
   const classes = Object.entries(recipes)
-    .filter(([, value]) => typeof value === 'function' && /^class /.test(String(value)))
+    .filter(([, value]) => typeof value === 'function' && String(value).startsWith('class '))
     .map(([name]) => name)
     .filter((name) => !name.endsWith('Error') && name !== 'Message')
   expect(Object.keys(makers)).toEqual(expect.arrayContaining(classes))
