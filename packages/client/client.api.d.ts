@@ -900,7 +900,7 @@ export interface CompressedOptions {
     readonly maxBytes?: number | undefined;
 }
 
-export declare function compressed<T>(inner: Codec<T>, { maxBytes }?: CompressedOptions): Codec<T>;
+export declare function compressed<T>(inner: Codec<T>, options?: CompressedOptions): Codec<T>;
 
 // node/diagnostics.d.ts
 
@@ -930,7 +930,7 @@ export interface NodeTransportOptions {
     readonly tls?: TlsOptions | undefined;
 }
 
-export declare function nodeTransport({ tls }?: NodeTransportOptions): NodeTransport;
+export declare function nodeTransport(options?: NodeTransportOptions): NodeTransport;
 
 // otel.d.ts
 

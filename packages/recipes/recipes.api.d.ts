@@ -142,7 +142,7 @@ export declare class AtomicValue<T> {
     }, value: T, options?: WaitOptions): Promise<boolean>;
     update(change: (current: T) => T, options?: WaitOptions): Promise<T>;
     set(value: T, options?: WaitOptions): Promise<T>;
-    updates({ signal }?: Abortable): AsyncGenerator<T, void, undefined>;
+    updates(options?: Abortable): AsyncGenerator<T, void, undefined>;
 }
 
 export interface AtomicValueOptions<T> {
@@ -153,7 +153,7 @@ export interface AtomicValueOptions<T> {
 
 export declare class Counter {
     #private;
-    constructor(client: Client, path: string, { format, mode }?: CounterOptions);
+    constructor(client: Client, path: string, options?: CounterOptions);
     get(options?: WaitOptions): Promise<bigint>;
     add(amount?: bigint | number, options?: WaitOptions): Promise<bigint>;
     updates(options?: Abortable): AsyncGenerator<bigint, void, undefined>;
@@ -179,7 +179,7 @@ export declare const decimal: Codec<bigint>;
 
 export declare class UniqueIds {
     #private;
-    constructor(client: Client, path: string, { format, blockSize }?: UniqueIdsOptions);
+    constructor(client: Client, path: string, options?: UniqueIdsOptions);
     next(options?: WaitOptions): Promise<bigint>;
 }
 
@@ -195,7 +195,7 @@ export declare class Barrier {
     constructor(client: Client, path: string, options?: BarrierOptions);
     set(options?: WaitOptions): Promise<void>;
     remove(options?: WaitOptions): Promise<void>;
-    wait({ generation, ...options }?: BarrierWaitOptions): Promise<void>;
+    wait(options?: BarrierWaitOptions): Promise<void>;
     waitForPresence(options?: WaitOptions): Promise<void>;
 }
 
@@ -216,9 +216,9 @@ export declare class Configuration<T> {
     readonly path: string;
     constructor(client: Client, path: string, options: ConfigurationOptions<T>);
     get(options?: WaitOptions): Promise<ConfigurationValue<T>>;
-    set(value: T, { version, ...options }?: ConfigurationSetOptions): Promise<void>;
+    set(value: T, options?: ConfigurationSetOptions): Promise<void>;
     update(change: (current: T) => T, options?: WaitOptions): Promise<T>;
-    updates({ signal }?: Abortable): AsyncGenerator<ConfigurationValue<T>, void, undefined>;
+    updates(options?: Abortable): AsyncGenerator<ConfigurationValue<T>, void, undefined>;
 }
 
 export interface ConfigurationOptions<T> {
@@ -248,7 +248,7 @@ export interface BarrierHandle extends Handle {
 export declare class DoubleBarrier {
     #private;
     readonly path: string;
-    constructor(client: Client, path: string, { members }: {
+    constructor(client: Client, path: string, options: {
         readonly members: number;
     });
     enter(options?: WaitOptions): Promise<BarrierHandle>;
@@ -267,10 +267,10 @@ export interface Difference {
 export declare class Group<T = Bytes> implements AsyncDisposable {
     #private;
     readonly path: string;
-    constructor(client: Client, path: string, { codec, settleMs }?: GroupOptions<T>);
-    join(id: string, value: T, { onConflict, ...limits }?: JoinOptions): Promise<Membership<T>>;
+    constructor(client: Client, path: string, options?: GroupOptions<T>);
+    join(id: string, value: T, options?: JoinOptions): Promise<Membership<T>>;
     members(options?: CallOptions): Promise<ReadonlyMap<string, T>>;
-    changes({ signal }?: Abortable): AsyncGenerator<GroupChange<T>, void, undefined>;
+    changes(options?: Abortable): AsyncGenerator<GroupChange<T>, void, undefined>;
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
@@ -303,7 +303,7 @@ export interface Membership<T> extends Handle {
 export declare class Party {
     #private;
     readonly path: string;
-    constructor(client: Client, path: string, { layout }?: PartyOptions);
+    constructor(client: Client, path: string, options?: PartyOptions);
     join(identifier: string, options?: WaitOptions): Promise<PartyMembership>;
     members(options?: CallOptions): Promise<string[]>;
 }
@@ -414,9 +414,9 @@ export declare class LeaderElection implements AsyncDisposable {
     readonly id: string;
     constructor(client: Client, path: string, options?: ElectionOptions);
     acquire(options?: WaitOptions): Promise<LockHandle>;
-    leadership({ signal }?: Abortable): AsyncGenerator<LockHandle, void, undefined>;
-    lead(body: (leadership: LockHandle) => Promise<void>, { signal, requeue }?: LeadOptions): Promise<void>;
-    observe({ signal }?: Abortable): AsyncGenerator<Leader | undefined>;
+    leadership(options?: Abortable): AsyncGenerator<LockHandle, void, undefined>;
+    lead(body: (leadership: LockHandle) => Promise<void>, options?: LeadOptions): Promise<void>;
+    observe(options?: Abortable): AsyncGenerator<Leader | undefined>;
     participants(options?: CallOptions): Promise<ElectionParticipant[]>;
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
@@ -486,8 +486,8 @@ export declare class NameService<T> {
     #private;
     readonly base: string;
     constructor(client: Client, base: string, codec: Codec<T>);
-    register(name: string, value: T, { ephemeral, ...limits }?: RegisterOptions): Promise<Registration<T>>;
-    resolve(name: string, { fresh, ...options }?: ResolveOptions): Promise<T | undefined>;
+    register(name: string, value: T, options?: RegisterOptions): Promise<Registration<T>>;
+    resolve(name: string, options?: ResolveOptions): Promise<T | undefined>;
     names(options?: CallOptions): Promise<string[]>;
     rename(from: string, to: string): Promise<void>;
 }
@@ -519,8 +519,8 @@ export declare class Partitioner {
     constructor(client: Client, path: string, items: readonly string[], options?: PartitionerOptions);
     get state(): PartitionState;
     get owned(): readonly string[];
-    shares({ signal }?: Abortable): AsyncGenerator<Share, void, undefined>;
-    run(body: (share: Share) => Promise<void>, { signal }?: Abortable): Promise<void>;
+    shares(options?: Abortable): AsyncGenerator<Share, void, undefined>;
+    run(body: (share: Share) => Promise<void>, options?: Abortable): Promise<void>;
 }
 
 export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data'> {
@@ -737,8 +737,8 @@ export declare class Semaphore {
     readonly client: Client;
     readonly path: string;
     constructor(client: Client, path: string, options: SemaphoreOptions);
-    acquire({ permits, ...options }?: PermitOptions): Promise<LockHandle>;
-    tryAcquire({ permits, ...options }?: PermitOptions): Promise<LockHandle | undefined>;
+    acquire(options?: PermitOptions): Promise<LockHandle>;
+    tryAcquire(options?: PermitOptions): Promise<LockHandle | undefined>;
     holders(options?: CallOptions): Promise<PermitHolder[]>;
     run<T>(body: (held: LockHandle) => Promise<T>, options?: PermitOptions): Promise<T>;
     setPermits(permits: number): Promise<void>;
@@ -819,7 +819,7 @@ export declare class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     #private;
     readonly path: string;
     constructor(client: Client, path: string, options?: ServiceDiscoveryOptions<T>);
-    register(instance: NewInstance<T>, { onConflict, ...limits }?: ServiceRegisterOptions): Promise<ServiceRegistration<T>>;
+    register(instance: NewInstance<T>, options?: ServiceRegisterOptions): Promise<ServiceRegistration<T>>;
     names(options?: CallOptions): Promise<string[]>;
     instances(name: string, options?: CallOptions): Promise<Instance<T>[]>;
     provider(name: string, options?: ProviderOptions<T> & WaitOptions): Promise<ServiceProvider<T>>;
@@ -928,7 +928,7 @@ export declare class TreeCache<T = Bytes> implements AsyncDisposable {
     get(path: string): Entry<T> | undefined;
     children(path: string): readonly string[] | undefined;
     entries(): IterableIterator<[string, Entry<T>]>;
-    events({ signal }?: Abortable): AsyncIterableIterator<CacheEvent<T>>;
+    events(options?: Abortable): AsyncIterableIterator<CacheEvent<T>>;
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
@@ -949,9 +949,9 @@ export declare class TreeTooLargeError extends UsageError {
 
 export declare function settledChildren(client: Client, path: string, settleMs: number, options?: WaitOptions): Promise<readonly string[]>;
 
-export declare function watchChildren(client: Client, path: string, { signal }?: Abortable): AsyncGenerator<readonly string[] | undefined, void, undefined>;
+export declare function watchChildren(client: Client, path: string, options?: Abortable): AsyncGenerator<readonly string[] | undefined, void, undefined>;
 
-export declare function watchData(client: Client, path: string, { signal }?: Abortable): AsyncGenerator<{
+export declare function watchData(client: Client, path: string, options?: Abortable): AsyncGenerator<{
     readonly data: Bytes;
     readonly stat: Stat;
 } | undefined, void, undefined>;

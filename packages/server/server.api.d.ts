@@ -114,6 +114,7 @@
 //   renumber
 //   repairLog
 //   snapshotsIn
+//   verifierOf
 
 // @zabra/server/backup
 //   BackupChain
@@ -319,47 +320,47 @@ export type Manifest = SnapshotManifest | LogManifest;
 
 export type SnapshotManifest = z.infer<typeof snapshotManifest>;
 
-declare const logManifest: z.ZodObject<{
-    format: z.ZodLiteral<1>;
-    lineage: z.ZodString;
-    time: z.ZodInt;
-    server: z.ZodString;
-    key: z.ZodNullable<z.ZodString>;
-    piece: z.ZodObject<{
-        name: z.ZodString;
-        bytes: z.ZodInt;
-        sha256: z.ZodString;
+declare const logManifest: z.ZodMiniObject<{
+    format: z.ZodMiniLiteral<1>;
+    lineage: z.ZodMiniString<string>;
+    time: z.ZodMiniInt;
+    server: z.ZodMiniString<string>;
+    key: z.ZodMiniNullable<z.ZodMiniString<string>>;
+    piece: z.ZodMiniObject<{
+        name: z.ZodMiniString<string>;
+        bytes: z.ZodMiniInt;
+        sha256: z.ZodMiniString<string>;
     }, z.core.$strip>;
-    kind: z.ZodLiteral<"log">;
-    after: z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>;
-    first: z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>;
-    beforeLast: z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>;
-    upTo: z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>;
-    lastChecksum: z.ZodInt;
-    firstTime: z.ZodInt;
-    lastTime: z.ZodInt;
-    transactions: z.ZodInt;
+    kind: z.ZodMiniLiteral<"log">;
+    after: z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>;
+    first: z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>;
+    beforeLast: z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>;
+    upTo: z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>;
+    lastChecksum: z.ZodMiniInt;
+    firstTime: z.ZodMiniInt;
+    lastTime: z.ZodMiniInt;
+    transactions: z.ZodMiniInt;
 }, z.core.$strip>;
 
 export declare const manifestName: (manifest: Manifest) => string;
 
-declare const snapshotManifest: z.ZodObject<{
-    format: z.ZodLiteral<1>;
-    lineage: z.ZodString;
-    time: z.ZodInt;
-    server: z.ZodString;
-    key: z.ZodNullable<z.ZodString>;
-    piece: z.ZodObject<{
-        name: z.ZodString;
-        bytes: z.ZodInt;
-        sha256: z.ZodString;
+declare const snapshotManifest: z.ZodMiniObject<{
+    format: z.ZodMiniLiteral<1>;
+    lineage: z.ZodMiniString<string>;
+    time: z.ZodMiniInt;
+    server: z.ZodMiniString<string>;
+    key: z.ZodMiniNullable<z.ZodMiniString<string>>;
+    piece: z.ZodMiniObject<{
+        name: z.ZodMiniString<string>;
+        bytes: z.ZodMiniInt;
+        sha256: z.ZodMiniString<string>;
     }, z.core.$strip>;
-    kind: z.ZodLiteral<"snapshot">;
-    file: z.ZodString;
-    zxid: z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>;
-    exactAt: z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>;
-    nodes: z.ZodInt;
-    digest: z.ZodNullable<z.ZodString>;
+    kind: z.ZodMiniLiteral<"snapshot">;
+    file: z.ZodMiniString<string>;
+    zxid: z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>;
+    exactAt: z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>;
+    nodes: z.ZodMiniInt;
+    digest: z.ZodMiniNullable<z.ZodMiniString<string>>;
 }, z.core.$strip>;
 
 // backup/open-target.d.ts
@@ -388,11 +389,12 @@ export declare function parseCredentials(text: string, file: string): S3Credenti
 export interface Prunable {
     readonly manifests: readonly string[];
     readonly pieces: readonly string[];
+    readonly unfinished: readonly string[];
 }
 
 export declare function findPrunable({ target }: BackupStore, catalog: Catalog, rules: readonly RetentionRule[], now: number): Promise<Prunable>;
 
-export declare function prune({ target }: BackupStore, { manifests, pieces }: Prunable): Promise<void>;
+export declare function prune({ target }: BackupStore, { manifests, pieces, unfinished }: Prunable): Promise<void>;
 
 // backup/restore-folder.d.ts
 
@@ -451,6 +453,8 @@ export interface BackupTarget {
     open(name: string): Promise<DiskReader>;
     write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>;
     remove(name: string): Promise<void>;
+    listUnfinished(before: number): Promise<readonly string[]>;
+    removeUnfinished(name: string): Promise<void>;
 }
 
 export declare class FolderTarget implements BackupTarget {
@@ -464,6 +468,8 @@ export declare class FolderTarget implements BackupTarget {
     open(name: string): Promise<DiskReader>;
     write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>;
     remove(name: string): Promise<void>;
+    listUnfinished(before: number): Promise<readonly string[]>;
+    removeUnfinished(name: string): Promise<void>;
 }
 
 export declare function chunksOf(reader: DiskReader): AsyncGenerator<Uint8Array>;
@@ -556,6 +562,10 @@ export type MemberRole = 'participant' | 'observer';
 
 export declare function printConfiguration(configuration: EnsembleConfiguration): string;
 
+export declare function verifierOf(configuration: EnsembleConfiguration, { oracle }?: {
+    oracle?: boolean;
+}): QuorumVerifier;
+
 // core/quorum/parse-configuration.d.ts
 
 export declare class ConfigurationError extends Error {
@@ -590,6 +600,14 @@ export declare function applyReconfig(current: EnsembleConfiguration, change: Re
 export interface Hierarchy {
     readonly groups: ReadonlyMap<number, readonly ServerId[]>;
     readonly weights: ReadonlyMap<ServerId, number>;
+}
+
+export interface QuorumVerifier {
+    readonly voters: ReadonlySet<ServerId>;
+    weightOf(id: ServerId): number;
+    isQuorum(ids: ReadonlySet<ServerId>): boolean;
+    readonly quorumSize?: number;
+    readonly canAskOracle: boolean;
 }
 
 export type ServerId = number;
@@ -1286,7 +1304,7 @@ export type GivenServerSettings = {
     readonly [Name in SettingName | 'ensemble']?: ServerSettings[Name] | undefined;
 };
 
-export declare function defaults({ ensemble, ...overrides }?: GivenServerSettings): ServerSettings;
+export declare function defaults(given?: GivenServerSettings): ServerSettings;
 
 export declare function rowOf(name: SettingName): Row<unknown>;
 
@@ -1617,8 +1635,8 @@ export declare const rows: {
 // settings/value-types.d.ts
 
 export interface ValueType<T> {
-    readonly text: z.ZodMiniType<T, string>;
-    readonly value: z.ZodMiniType<T>;
+    readonly read: (text: string) => T | undefined;
+    readonly accepts: (value: unknown) => boolean;
     readonly expected: string;
     readonly unit: string;
     readonly show: (value: T) => string;

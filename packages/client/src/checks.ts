@@ -32,6 +32,14 @@ export const numbers =
       ([name, member]) => names.includes(name) && (member === undefined || positive(member)),
     )
 
+export const aText: Rule = ['a string', text]
+export const anAbortSignal: Rule = ['an AbortSignal', abortSignal]
+export const anObject: Rule = ['an object', object]
+export const aTransport: Rule = [
+  'an object with open',
+  (value) => object(value) && call((value as { open: unknown }).open),
+]
+
 /** A time in milliseconds, which may be fractional. */
 export const milliseconds: Rule = ['milliseconds, 0 or more', positive]
 export const trueOrFalse: Rule = ['true or false', flag]
@@ -77,6 +85,15 @@ export function findWrongOption(
     return new UsageError(start + message, context)
   }
   return undefined
+}
+
+/** Throws the error for wrong options of a function that needs no client. `name` is that of the function. */
+export function checkOptionsOf(name: string, options: unknown, rules: Readonly<Record<string, Rule>>): void {
+  const wrong = findWrongOption(options, new Map(Object.entries(rules)), () => ({
+    start: `${name}: `,
+    context: { operation: name },
+  }))
+  if (wrong !== undefined) throw wrong
 }
 
 type Primitive = number | bigint | boolean | symbol | undefined

@@ -311,47 +311,49 @@ interface ErrorRow {
 }
 
 /** Maps every error code of the protocol to its identifier and class. `docs/errors.md` is generated from this table. */
-export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRow>([
-  [ErrorCode.SYSTEMERROR, { code: 'SYSTEM_ERROR', type: ServerFaultError }],
-  [ErrorCode.RUNTIMEINCONSISTENCY, { code: 'RUNTIME_INCONSISTENCY', type: ServerFaultError }],
-  [ErrorCode.DATAINCONSISTENCY, { code: 'DATA_INCONSISTENCY', type: ServerFaultError }],
-  [ErrorCode.CONNECTIONLOSS, { code: 'CONNECTION_LOSS', type: ConnectionLossError }],
-  [ErrorCode.MARSHALLINGERROR, { code: 'MARSHALLING_ERROR', type: ServerFaultError }],
-  [ErrorCode.UNIMPLEMENTED, { code: 'UNIMPLEMENTED', type: ServerFaultError }],
-  [ErrorCode.OPERATIONTIMEOUT, { code: 'OPERATION_TIMEOUT', type: OperationTimeoutError }],
-  [ErrorCode.BADARGUMENTS, { code: 'BAD_ARGUMENTS', type: ServerFaultError }],
-  [ErrorCode.UNKNOWNSESSION, { code: 'UNKNOWN_SESSION', type: ServerFaultError }],
-  [ErrorCode.NEWCONFIGNOQUORUM, { code: 'NEW_CONFIG_NO_QUORUM', type: NewConfigNoQuorumError }],
-  [ErrorCode.RECONFIGINPROGRESS, { code: 'RECONFIG_IN_PROGRESS', type: ReconfigInProgressError }],
-  [ErrorCode.APIERROR, { code: 'API_ERROR', type: ServerFaultError }],
-  [ErrorCode.NONODE, { code: 'NO_NODE', type: NoNodeError }],
-  [ErrorCode.NOAUTH, { code: 'NO_AUTH', type: NoAuthError }],
-  [ErrorCode.BADVERSION, { code: 'BAD_VERSION', type: BadVersionError }],
-  [
-    ErrorCode.NOCHILDRENFOREPHEMERALS,
-    { code: 'NO_CHILDREN_FOR_EPHEMERALS', type: NoChildrenForEphemeralsError },
-  ],
-  [ErrorCode.NODEEXISTS, { code: 'NODE_EXISTS', type: NodeExistsError }],
-  [ErrorCode.NOTEMPTY, { code: 'NOT_EMPTY', type: NotEmptyError }],
-  [ErrorCode.INVALIDCALLBACK, { code: 'INVALID_CALLBACK', type: ServerFaultError }],
-  [ErrorCode.INVALIDACL, { code: 'INVALID_ACL', type: InvalidACLError }],
-  [ErrorCode.AUTHFAILED, { code: 'AUTH_FAILED', type: AuthFailedError }],
-  [ErrorCode.SESSIONMOVED, { code: 'SESSION_MOVED', type: SessionMovedError }],
-  [ErrorCode.NOTREADONLY, { code: 'NOT_READ_ONLY', type: NotReadOnlyError }],
-  [
-    ErrorCode.EPHEMERALONLOCALSESSION,
-    { code: 'EPHEMERAL_ON_LOCAL_SESSION', type: EphemeralOnLocalSessionError },
-  ],
-  [ErrorCode.NOWATCHER, { code: 'NO_WATCHER', type: NoWatcherError }],
-  [ErrorCode.REQUESTTIMEOUT, { code: 'REQUEST_TIMEOUT', type: OperationTimeoutError }],
-  [ErrorCode.RECONFIGDISABLED, { code: 'RECONFIG_DISABLED', type: ReconfigDisabledError }],
-  [
-    ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
-    { code: 'SESSION_CLOSED_REQUIRE_SASL_AUTH', type: AuthFailedError },
-  ],
-  [ErrorCode.QUOTAEXCEEDED, { code: 'QUOTA_EXCEEDED', type: QuotaExceededError }],
-  [ErrorCode.THROTTLEDOP, { code: 'THROTTLED_OP', type: ThrottledError }],
-])
+// A function, so that a bundler can drop the table with all its classes from an application without a client.
+export const errorTable: ReadonlyMap<number, ErrorRow> = /* @__PURE__ */ (() =>
+  new Map<number, ErrorRow>([
+    [ErrorCode.SYSTEMERROR, { code: 'SYSTEM_ERROR', type: ServerFaultError }],
+    [ErrorCode.RUNTIMEINCONSISTENCY, { code: 'RUNTIME_INCONSISTENCY', type: ServerFaultError }],
+    [ErrorCode.DATAINCONSISTENCY, { code: 'DATA_INCONSISTENCY', type: ServerFaultError }],
+    [ErrorCode.CONNECTIONLOSS, { code: 'CONNECTION_LOSS', type: ConnectionLossError }],
+    [ErrorCode.MARSHALLINGERROR, { code: 'MARSHALLING_ERROR', type: ServerFaultError }],
+    [ErrorCode.UNIMPLEMENTED, { code: 'UNIMPLEMENTED', type: ServerFaultError }],
+    [ErrorCode.OPERATIONTIMEOUT, { code: 'OPERATION_TIMEOUT', type: OperationTimeoutError }],
+    [ErrorCode.BADARGUMENTS, { code: 'BAD_ARGUMENTS', type: ServerFaultError }],
+    [ErrorCode.UNKNOWNSESSION, { code: 'UNKNOWN_SESSION', type: ServerFaultError }],
+    [ErrorCode.NEWCONFIGNOQUORUM, { code: 'NEW_CONFIG_NO_QUORUM', type: NewConfigNoQuorumError }],
+    [ErrorCode.RECONFIGINPROGRESS, { code: 'RECONFIG_IN_PROGRESS', type: ReconfigInProgressError }],
+    [ErrorCode.APIERROR, { code: 'API_ERROR', type: ServerFaultError }],
+    [ErrorCode.NONODE, { code: 'NO_NODE', type: NoNodeError }],
+    [ErrorCode.NOAUTH, { code: 'NO_AUTH', type: NoAuthError }],
+    [ErrorCode.BADVERSION, { code: 'BAD_VERSION', type: BadVersionError }],
+    [
+      ErrorCode.NOCHILDRENFOREPHEMERALS,
+      { code: 'NO_CHILDREN_FOR_EPHEMERALS', type: NoChildrenForEphemeralsError },
+    ],
+    [ErrorCode.NODEEXISTS, { code: 'NODE_EXISTS', type: NodeExistsError }],
+    [ErrorCode.NOTEMPTY, { code: 'NOT_EMPTY', type: NotEmptyError }],
+    [ErrorCode.INVALIDCALLBACK, { code: 'INVALID_CALLBACK', type: ServerFaultError }],
+    [ErrorCode.INVALIDACL, { code: 'INVALID_ACL', type: InvalidACLError }],
+    [ErrorCode.AUTHFAILED, { code: 'AUTH_FAILED', type: AuthFailedError }],
+    [ErrorCode.SESSIONMOVED, { code: 'SESSION_MOVED', type: SessionMovedError }],
+    [ErrorCode.NOTREADONLY, { code: 'NOT_READ_ONLY', type: NotReadOnlyError }],
+    [
+      ErrorCode.EPHEMERALONLOCALSESSION,
+      { code: 'EPHEMERAL_ON_LOCAL_SESSION', type: EphemeralOnLocalSessionError },
+    ],
+    [ErrorCode.NOWATCHER, { code: 'NO_WATCHER', type: NoWatcherError }],
+    [ErrorCode.REQUESTTIMEOUT, { code: 'REQUEST_TIMEOUT', type: OperationTimeoutError }],
+    [ErrorCode.RECONFIGDISABLED, { code: 'RECONFIG_DISABLED', type: ReconfigDisabledError }],
+    [
+      ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
+      { code: 'SESSION_CLOSED_REQUIRE_SASL_AUTH', type: AuthFailedError },
+    ],
+    [ErrorCode.QUOTAEXCEEDED, { code: 'QUOTA_EXCEEDED', type: QuotaExceededError }],
+    [ErrorCode.THROTTLEDOP, { code: 'THROTTLED_OP', type: ThrottledError }],
+  ]))()
 
 /** Returns the operation and the path of a call, for messages. */
 const callOf = ({ operation = 'request', path }: ErrorContext): string =>

@@ -2,6 +2,7 @@ import { retryRule } from './call-checks.ts'
 import {
   abortSignal,
   aFunction,
+  aTransport,
   bytes,
   call,
   findWrongOption,
@@ -30,7 +31,7 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
     'a connect string or a list of addresses',
     (value) => text(value) || (Array.isArray(value) && value.every(text)),
   ],
-  transport: ['an object with open', (value) => object(value) && call((value as { open: unknown }).open)],
+  transport: aTransport,
   chroot: ['a path', text],
   createChroot: trueOrFalse,
   sessionTimeoutMs: ['whole milliseconds from 1', whole(1, 0x7fff_ffff)],

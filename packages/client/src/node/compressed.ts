@@ -1,4 +1,5 @@
 import { gunzipSync, gzipSync } from '@zabra/runtime/node/dial'
+import { checkOptionsOf, whole } from '../checks.ts'
 import type { Bytes, Codec } from '../types.ts'
 
 export interface CompressedOptions {
@@ -11,12 +12,9 @@ export interface CompressedOptions {
  * that is not gzip, such as data stored before compression was introduced, or that decompresses to more than
  * `maxBytes`.
  */
-export function compressed<T>(
-  inner: Codec<T>,
-  { maxBytes = 16 * 1024 * 1024 }: CompressedOptions = {},
-): Codec<T> {
-  if (!Number.isInteger(maxBytes) || maxBytes < 1)
-    throw new TypeError(`Expected a maxBytes of 1 byte or more, got ${String(maxBytes)}`)
+export function compressed<T>(inner: Codec<T>, options: CompressedOptions = {}): Codec<T> {
+  checkOptionsOf('compressed', options, { maxBytes: ['whole bytes from 1', whole(1)] })
+  const { maxBytes = 16 * 1024 * 1024 } = options
   return {
     encode: (value) => gzipSync(inner.encode(value)),
     decode: (data) => inner.decode(decompress(data, maxBytes)),

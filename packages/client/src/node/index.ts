@@ -1,5 +1,6 @@
 /** The client for Node, Deno and Bun: `connect({ servers })` needs nothing else. */
 import { lightRandom, resolveSrv, keepAliveNodeClock } from '@zabra/runtime/node/dial'
+import { aText, aTransport, anAbortSignal, checkOptionsOf, milliseconds } from '../checks.ts'
 import { openClient, type ConnectOptions, type PlatformDefaults } from '../connect.ts'
 import { recogniseProtocol } from '../session/foreign-protocol.ts'
 import { ReadBatcher } from '../session/read-batcher.ts'
@@ -46,6 +47,7 @@ export async function findServers(
   servers: string | readonly string[],
   options?: FindServersOptions,
 ): Promise<ServerList> {
+  checkOptionsOf('findServers', options, { chroot: aText, signal: anAbortSignal })
   const { servers: list, chroot } =
     (await findBySrv(platform, servers, options)) ?? parseServers(servers, options?.chroot)
   return { servers: list, chroot }
@@ -82,6 +84,11 @@ export async function fourLetterWord(
   word: string,
   options: FourLetterWordOptions = {},
 ): Promise<string> {
+  checkOptionsOf('fourLetterWord', options, {
+    transport: aTransport,
+    timeoutMs: milliseconds,
+    signal: anAbortSignal,
+  })
   const { transport = nodeDefaults().transport } = options
   return sendFourLetterWord(server, word, { transport, clock: platform.clock }, options)
 }

@@ -6,8 +6,38 @@ import {
   keepAliveNodeClock,
 } from '@zabra/runtime/node/dial'
 import { withPlaintextProbe } from './plaintext-probe.ts'
+import {
+  anObject,
+  aText,
+  checkOptionsOf,
+  milliseconds,
+  oneOf,
+  text,
+  trueOrFalse,
+  whole,
+  type Rule,
+} from '../checks.ts'
 import { networkTransport } from '../transport.ts'
 import type { Transport } from '../platform.ts'
+
+const file: Rule = [
+  'an object with the path of a file',
+  (value) => text((value as { path?: unknown } | null)?.path),
+]
+const words: Rule = ['a list of strings', (value) => Array.isArray(value) && value.every(text)]
+
+const tlsRules: { readonly [K in keyof Required<TlsOptions>]: Rule } = {
+  keyStore: file,
+  trustStore: file,
+  revocationList: aText,
+  versions: words,
+  ciphers: words,
+  clientAuth: oneOf('none', 'want', 'need'),
+  verifyHostName: trueOrFalse,
+  identifiesServer: trueOrFalse,
+  handshakeLimit: ['a whole number from 0', whole(0)],
+  handshakeTimeoutMs: milliseconds,
+}
 
 export interface NodeTransportOptions {
   /** Trust store and key store for `tls://` and `wss://`. Default: the certificate authorities that Node trusts. */
@@ -26,7 +56,10 @@ export interface NodeTransport extends Transport {
  * Returns a transport over TCP, TLS and WebSockets, chosen by the scheme of the address. Modules load on the first
  * connection that needs them.
  */
-export function nodeTransport({ tls = {} }: NodeTransportOptions = {}): NodeTransport {
+export function nodeTransport(options: NodeTransportOptions = {}): NodeTransport {
+  checkOptionsOf('nodeTransport', options, { tls: anObject })
+  const { tls = {} } = options
+  checkOptionsOf('nodeTransport, tls', tls, tlsRules)
   const secure = lazyTlsNetwork(tls)
   return {
     ...networkTransport({

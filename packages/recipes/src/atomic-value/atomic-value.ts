@@ -23,6 +23,18 @@ import { acquireHead, type QueueHead } from '../lock-queue/queue-head.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { delay } from '../support/delay.ts'
 import { bigEndian, decimal, outcomeOf, backoffMs } from './decide.ts'
+import {
+  abortable,
+  aFunction,
+  anything,
+  checkArgument,
+  checkOptions,
+  checkRecipe,
+  codec as aCodec,
+  object,
+  oneOf,
+  type Rule,
+} from '../support/checks.ts'
 
 export interface AtomicValueOptions<T> {
   readonly codec: Codec<T>
@@ -44,6 +56,12 @@ export interface Versioned<T> {
 /** Number of lost version races after which an update waits in a queue. */
 const MAX_LOST_RACES = 6
 
+const mode = oneOf('exact', 'fast')
+const wholeNumber: Rule = [
+  'a whole number',
+  (value) => typeof value === 'bigint' || Number.isSafeInteger(value),
+]
+
 /** A value that many clients update; each update is applied exactly once. */
 export class AtomicValue<T> {
   readonly path: string
@@ -51,6 +69,13 @@ export class AtomicValue<T> {
   readonly #options: AtomicValueOptions<T>
 
   constructor(client: Client, path: string, options: AtomicValueOptions<T>) {
+    checkRecipe('AtomicValue', client, path, options, { codec: aCodec, initial: anything, mode })
+    checkArgument(
+      'AtomicValue',
+      'option codec',
+      (options as Partial<AtomicValueOptions<T>> | undefined)?.codec,
+      aCodec,
+    )
     this.#client = withoutTimeout(client).unordered()
     this.path = path
     const codec = withCodecErrors(options.codec, { operation: 'atomic value', path })
@@ -68,6 +93,12 @@ export class AtomicValue<T> {
     value: T,
     options: WaitOptions = {},
   ): Promise<boolean> {
+    checkArgument(
+      'compareAndSet',
+      'what was read',
+      (expected as Partial<typeof expected> | undefined)?.stat,
+      object,
+    )
     const data = this.#options.codec.encode(value)
     return this.#limited('compareAndSet', options, (signal) => this.#write(expected.stat, data, signal))
   }
@@ -76,7 +107,8 @@ export class AtomicValue<T> {
    * Reads, changes and writes until no other client wrote in between. `change` may run several times; its result
    * is applied once.
    */
-  update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
+  async update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
+    checkArgument('update', 'a change', change, aFunction)
     return this.#limited('update', options, (signal) => this.#update(change, signal))
   }
 
@@ -86,7 +118,9 @@ export class AtomicValue<T> {
   }
 
   /** Yields the current value, then the newest value after each change, until `signal` aborts. */
-  updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
+  updates(options: Abortable = {}): AsyncGenerator<T, void, undefined> {
+    checkOptions(`updates ${this.path}`, options, abortable)
+    const { signal } = options
     return untilAborted(signal, this.#updates(signal))
   }
 
@@ -212,9 +246,11 @@ export interface CounterOptions {
 export class Counter {
   readonly #value: AtomicValue<bigint>
 
-  constructor(client: Client, path: string, { format = 'decimal', mode = 'exact' }: CounterOptions = {}) {
+  constructor(client: Client, path: string, options: CounterOptions = {}) {
+    checkRecipe('Counter', client, path, options, { format: oneOf('decimal', 4, 8), mode })
+    const { format = 'decimal' } = options
     const codec = format === 'decimal' ? decimal : bigEndian(format)
-    this.#value = new AtomicValue(client, path, { codec, initial: 0n, mode })
+    this.#value = new AtomicValue(client, path, { codec, initial: 0n, mode: options.mode })
   }
 
   /** Returns the number; 0 while the znode does not exist. */
@@ -223,7 +259,8 @@ export class Counter {
   }
 
   /** Adds exactly once and returns the sum. Throws a `UsageError` when the sum does not fit the format. */
-  add(amount: bigint | number = 1n, options: WaitOptions = {}): Promise<bigint> {
+  async add(amount: bigint | number = 1n, options: WaitOptions = {}): Promise<bigint> {
+    checkArgument('add', 'an amount', amount, wholeNumber)
     const by = BigInt(amount)
     return this.#value.update((current) => current + by, options)
   }

@@ -5,6 +5,7 @@ import { withLimits } from '../support/limits.ts'
 import { createIfMissing, retryInNewSession } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { canPass, type SeenVersion } from './decide.ts'
+import { acl, checkRecipe, data, parents, trueOrFalse, waiting } from '../support/checks.ts'
 
 export interface BarrierOptions {
   /** Default: open to all clients. */
@@ -27,6 +28,7 @@ export class Barrier {
   readonly path: string
 
   constructor(client: Client, path: string, options: BarrierOptions = {}) {
+    checkRecipe('Barrier', client, path, options, { acl, parents, data })
     this.#client = withoutTimeout(client).unordered()
     this.path = path
     this.#options = options
@@ -54,14 +56,15 @@ export class Barrier {
   }
 
   /** Resolves when the barrier is open. Keeps waiting through lost connections and sessions. */
-  async wait({ generation = false, ...options }: BarrierWaitOptions = {}): Promise<void> {
+  async wait(options: BarrierWaitOptions = {}): Promise<void> {
     const operation = 'barrier.wait'
+    const rules = { ...waiting, generation: trueOrFalse }
     let first: SeenVersion
-    await withLimits(this.#client, options, { operation, path: this.path }, (signal) =>
+    await withLimits(this.#client, options, { operation, path: this.path, rules }, (signal) =>
       watchUntil(this.#client, { signal, operation }, async (reader) => {
         const now = (await reader.data(this.path))?.stat.czxid
         first ??= now
-        return canPass(now, first, generation) || undefined
+        return canPass(now, first, options.generation ?? false) || undefined
       }),
     )
   }

@@ -7,6 +7,18 @@ import { untilAborted } from '../support/until-aborted.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { createIfMissing, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
 import { delay } from '../support/delay.ts'
+import {
+  abortable,
+  aFunction,
+  anything,
+  checkArgument,
+  checkOptions,
+  checkRecipe,
+  codec as aCodec,
+  milliseconds,
+  type Rules,
+  waiting as waitRules,
+} from '../support/checks.ts'
 
 export interface ConfigurationOptions<T> {
   /** Encodes values; `decode` throws for invalid ones. */
@@ -35,6 +47,17 @@ export interface ConfigurationValue<T> {
   readonly mzxid: bigint
 }
 
+const rules: Rules<ConfigurationOptions<unknown>> = {
+  codec: aCodec,
+  defaults: anything,
+  jitterMs: milliseconds,
+  onInvalid: aFunction,
+}
+const setting: Rules<ConfigurationSetOptions> = {
+  ...waitRules,
+  version: ['a version', Number.isInteger],
+}
+
 /** Settings that many clients read and few write. */
 export class Configuration<T> {
   readonly path: string
@@ -42,6 +65,13 @@ export class Configuration<T> {
   readonly #options: ConfigurationOptions<T>
 
   constructor(client: Client, path: string, options: ConfigurationOptions<T>) {
+    checkRecipe('Configuration', client, path, options, rules)
+    checkArgument(
+      'Configuration',
+      'option codec',
+      (options as Partial<ConfigurationOptions<T>> | undefined)?.codec,
+      aCodec,
+    )
     this.#client = withoutTimeout(client).unordered()
     this.path = path
     const codec = withCodecErrors(options.codec, { operation: 'configuration', path })
@@ -66,10 +96,12 @@ export class Configuration<T> {
   }
 
   /** Writes a value. With `version`, only over that version, else rejects with a `BadVersionError`. */
-  async set(value: T, { version, ...options }: ConfigurationSetOptions = {}): Promise<void> {
+  async set(value: T, options: ConfigurationSetOptions = {}): Promise<void> {
+    checkOptions(`configuration.set ${this.path}`, options, setting)
+    const { version, ...limits } = options
     const data = this.#options.codec.encode(value)
     const waiting = { operation: 'configuration.set', path: this.path }
-    await withLimits(this.#client, options, waiting, async (signal) => {
+    await withLimits(this.#client, limits, waiting, async (signal) => {
       if (version !== undefined) await this.#client.setData(this.path, data, { version, signal })
       else {
         const call = { idempotent: true, createIfMissing: true, signal }
@@ -82,7 +114,8 @@ export class Configuration<T> {
    * Applies `change` to the current value and writes the result exactly once; retries when another client wrote in
    * between.
    */
-  update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
+  async update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
+    checkArgument('configuration.update', 'a change', change, aFunction)
     const waiting = { operation: 'configuration.update', path: this.path }
     return withLimits(this.#client, options, waiting, async (signal) => {
       const { value } = await this.get({ signal })
@@ -95,7 +128,9 @@ export class Configuration<T> {
    * Yields the current value, then the newest valid value after each change, until `signal` aborts; values in between are
    * skipped.
    */
-  updates({ signal }: Abortable = {}): AsyncGenerator<ConfigurationValue<T>, void, undefined> {
+  updates(options: Abortable = {}): AsyncGenerator<ConfigurationValue<T>, void, undefined> {
+    checkOptions(`configuration.updates ${this.path}`, options, abortable)
+    const { signal } = options
     return untilAborted(signal, this.#updates(signal))
   }
 

@@ -21,6 +21,7 @@ import {
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { watchUntil } from '../support/watch.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
+import { anything, checkRecipe } from '../support/checks.ts'
 
 /** Membership in the current round of a double barrier. */
 export interface BarrierHandle extends Handle {
@@ -52,7 +53,9 @@ export class DoubleBarrier {
   readonly #client: Client
   readonly #members: number
 
-  constructor(client: Client, path: string, { members }: { readonly members: number }) {
+  constructor(client: Client, path: string, options: { readonly members: number }) {
+    checkRecipe('DoubleBarrier', client, path, options, { members: anything })
+    const members = (options as { members?: unknown } | undefined)?.members as number
     if (!(Number.isInteger(members) && members >= 1))
       throw new UsageError(`Expected members from 1 up, got ${members}`)
     this.#client = withoutTimeout(client).unordered()

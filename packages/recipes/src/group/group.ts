@@ -8,6 +8,16 @@ import { decodeName, encodeName } from '../support/name-codec.ts'
 import { delay } from '../support/delay.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { difference, type Difference } from './decide.ts'
+import {
+  abortable,
+  checkArgument,
+  checkOptions,
+  checkRecipe,
+  codec as aCodec,
+  joining,
+  milliseconds,
+  text,
+} from '../support/checks.ts'
 
 export interface GroupOptions<T> {
   /** Encodes the values of members (default: raw bytes). */
@@ -54,7 +64,9 @@ export class Group<T = Bytes> implements AsyncDisposable {
   /** Decoded values by cache entry, so that unchanged entries keep their identity. */
   readonly #decoded = new WeakMap<Entry<Bytes>, { readonly value: T }>()
 
-  constructor(client: Client, path: string, { codec, settleMs = 0 }: GroupOptions<T> = {}) {
+  constructor(client: Client, path: string, options: GroupOptions<T> = {}) {
+    checkRecipe('Group', client, path, options, { codec: aCodec, settleMs: milliseconds })
+    const { codec, settleMs = 0 } = options
     this.#client = withoutTimeout(client)
     this.path = path
     this.#codec = withCodecErrors(codec ?? (identityCodec as unknown as Codec<T>), {
@@ -68,7 +80,10 @@ export class Group<T = Bytes> implements AsyncDisposable {
    * Joins under an id and stays a member across sessions until the handle is released. Rejects with a
    * `MemberIdConflictError` when another session has the id.
    */
-  async join(id: string, value: T, { onConflict, ...limits }: JoinOptions = {}): Promise<Membership<T>> {
+  async join(id: string, value: T, options: JoinOptions = {}): Promise<Membership<T>> {
+    checkArgument('group.join', 'an id', id, text)
+    checkOptions(`group.join ${this.path}`, options, joining)
+    const { onConflict, ...limits } = options
     const path = this.#pathOf(id)
     const node = new PersistentNode(this.#client, path, this.#codec.encode(value), { onConflict })
     this.#memberships.add(node)
@@ -105,7 +120,9 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 
   /** Yields the members, then each changed view, until the consumer leaves the loop or `signal` aborts. */
-  async *changes({ signal }: Abortable = {}): AsyncGenerator<GroupChange<T>, void, undefined> {
+  async *changes(options: Abortable = {}): AsyncGenerator<GroupChange<T>, void, undefined> {
+    checkOptions(`group.changes ${this.path}`, options, abortable)
+    const { signal } = options
     const stopped = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal])
     const cache = new TreeCache(this.#client, this.path, { depth: 1 })
     let known: ReadonlyMap<string, { readonly value: T }> = new Map()

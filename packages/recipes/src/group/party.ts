@@ -4,6 +4,7 @@ import type { Handle, WaitOptions } from '../handles/types.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { uuid } from '../support/uuid.ts'
+import { checkArgument, checkOptions, checkRecipe, oneOf, text, waiting } from '../support/checks.ts'
 
 export interface PartyOptions {
   /** `party` is the layout of kazoo's `Party`, `shallow` that of its `ShallowParty` (default `party`). */
@@ -23,7 +24,9 @@ export class Party {
   readonly #client: Client
   readonly #layout: 'party' | 'shallow'
 
-  constructor(client: Client, path: string, { layout = 'party' }: PartyOptions = {}) {
+  constructor(client: Client, path: string, options: PartyOptions = {}) {
+    checkRecipe('Party', client, path, options, { layout: oneOf('party', 'shallow') })
+    const { layout = 'party' } = options
     this.#client = withoutTimeout(client)
     this.path = path
     this.#layout = layout
@@ -31,6 +34,8 @@ export class Party {
 
   /** Joins, and stays a member across sessions until the handle is released. Each call joins once more. */
   async join(identifier: string, options: WaitOptions = {}): Promise<PartyMembership> {
+    checkArgument('party.join', 'an identifier', identifier, text)
+    checkOptions(`party.join ${this.path}`, options, waiting)
     if (this.#layout === 'shallow' && identifier.includes('/'))
       throw new UsageError(`Expected an identifier without slashes in a shallow party, got ${identifier}`)
     const id = uuid(this.#client).replaceAll('-', '')

@@ -20,6 +20,16 @@ import { withLimits } from '../support/limits.ts'
 import { uuid } from '../support/uuid.ts'
 import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
+import {
+  abortable,
+  checkBody,
+  checkOptions,
+  checkRecipe,
+  recipe,
+  text,
+  trueOrFalse,
+  type Rules,
+} from '../support/checks.ts'
 
 export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
   /** Id of this participant for observers (default: random). */
@@ -42,6 +52,9 @@ export interface ElectionParticipant extends Omit<Participant, 'data'> {
 }
 
 const prefixes = { recipe: 'n_', curator: 'latch-', kazoo: '__lock__' } as const
+const { data: _data, ...common } = recipe
+const rules: Rules<ElectionOptions> = { ...common, id: text, announce: trueOrFalse }
+const leading: Rules<LeadOptions> = { ...abortable, requeue: trueOrFalse }
 const parse = createParser(['n_', 'latch-', 'lock-', '__lock__'])
 
 /**
@@ -61,6 +74,7 @@ export class LeaderElection implements AsyncDisposable {
   readonly #acquired = new Set<LockHandle>()
 
   constructor(client: Client, path: string, options: ElectionOptions = {}) {
+    checkRecipe('LeaderElection', client, path, options, rules)
     this.client = withoutTimeout(client)
     this.path = path
     this.id = options.id ?? uuid(client)
@@ -102,7 +116,9 @@ export class LeaderElection implements AsyncDisposable {
    * kept its place. Rejects with errors that make taking part impossible, such as a `ClosedError` or a
    * `NoAuthError`.
    */
-  async *leadership({ signal }: Abortable = {}): AsyncGenerator<LockHandle, void, undefined> {
+  async *leadership(options: Abortable = {}): AsyncGenerator<LockHandle, void, undefined> {
+    checkOptions(`leadership ${this.path}`, options, abortable)
+    const { signal } = options
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
     const term = new LeadershipTerm((entry) => this.#resign(entry))
     const abort = (): void => this.#track(term.leave())
@@ -125,10 +141,10 @@ export class LeaderElection implements AsyncDisposable {
    * until `signal` aborts. The next leadership begins only after the last body has settled, so a body must watch
    * its signal. Rejects with the body's error, unless that is the loss itself and `requeue` is set.
    */
-  async lead(
-    body: (leadership: LockHandle) => Promise<void>,
-    { signal, requeue = false }: LeadOptions = {},
-  ): Promise<void> {
+  async lead(body: (leadership: LockHandle) => Promise<void>, options: LeadOptions = {}): Promise<void> {
+    checkBody(body)
+    checkOptions(`lead ${this.path}`, options, leading)
+    const { signal, requeue = false } = options
     for await (const leadership of this.leadership({ signal })) {
       try {
         await runAndRelease(
@@ -146,7 +162,9 @@ export class LeaderElection implements AsyncDisposable {
    * Yields the leader whenever it changes; undefined while there is none. Ends when the signal aborts, or with the
    * client.
    */
-  observe({ signal }: Abortable = {}): AsyncGenerator<Leader | undefined> {
+  observe(options: Abortable = {}): AsyncGenerator<Leader | undefined> {
+    checkOptions(`observe ${this.path}`, options, abortable)
+    const { signal } = options
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
     const look = this.#options.announce ? readAnnouncement(this.#leaderPath) : readQueueHead(this.#queue)
     return observeLeaders(this.client, look, stop)

@@ -22,6 +22,16 @@ import { onReconnect } from '../support/on-reconnect.ts'
 import { isFinished, isAmbiguous, retryInNewSession, retryUntilKnown } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
+import {
+  acl,
+  anything,
+  checkArgument,
+  checkBody,
+  checkRecipe,
+  object,
+  parents,
+  text,
+} from '../support/checks.ts'
 
 export interface LeaseOptions extends Pick<RecipeOptions, 'acl' | 'parents'> {
   /** Name of the holder. Must be unique among running holders: a holder that asks again gets its lease again. */
@@ -69,6 +79,9 @@ export class Lease {
   readonly #options: LeaseOptions
 
   constructor(client: Client, path: string, options: LeaseOptions) {
+    checkRecipe('Lease', client, path, options, { acl, parents, holder: text, durationMs: anything })
+    checkArgument('Lease', 'options', options, object)
+    checkArgument('Lease', 'holder', options.holder, text)
     const { durationMs } = options
     if (!(Number.isSafeInteger(durationMs) && durationMs > 0))
       throw new UsageError(`Expected a whole number of milliseconds from 1 up, got ${durationMs}`, { path })
@@ -98,6 +111,7 @@ export class Lease {
 
   /** Runs the body while holding the lease, then releases it. Rejects with an `AggregateError` when both fail. */
   async run<T>(body: (held: LeaseHandle) => Promise<T>, options?: WaitOptions): Promise<T> {
+    checkBody(body)
     const held = await this.acquire(options)
     return runAndRelease(
       () => body(held),

@@ -2,13 +2,19 @@ import { MultiError, UsageError, type CallOptions, type WriteOp, type WriteResul
 import { LostError } from '../handles/lost.ts'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import type { AcquireOptions, LockHandle, ReleaseOptions } from '../handles/types.ts'
-import type { Mutex } from '../mutex/mutex.ts'
+import { acquiring, Mutex } from '../mutex/mutex.ts'
 import { withLimits } from '../support/limits.ts'
+import { checkArgument, checkBody, checkOptions, type Rule } from '../support/checks.ts'
 
 export interface MultiLockHandle extends LockHandle {
   /** The tokens of the locks in the order of their paths. `token` is the highest of them. */
   readonly tokens: readonly bigint[]
 }
+
+const mutexes: Rule = [
+  'a list of Mutex',
+  (value) => Array.isArray(value) && value.every((one) => one instanceof Mutex),
+]
 
 /** Several mutexes as one lock: a caller gets all of them or none. */
 export class MultiLock {
@@ -17,6 +23,7 @@ export class MultiLock {
 
   /** Throws a `UsageError` when two locks have the same path, or there is none. */
   constructor(locks: readonly Mutex[]) {
+    checkArgument('MultiLock', 'locks', locks, mutexes)
     this.#locks = inPathOrder(locks)
   }
 
@@ -36,6 +43,7 @@ export class MultiLock {
 
   /** Runs the body while holding all locks, then releases them. Rejects with an `AggregateError` when both fail. */
   async run<T>(body: (held: MultiLockHandle) => Promise<T>, options?: AcquireOptions): Promise<T> {
+    checkBody(body)
     const held = await this.acquire(options)
     return runAndRelease(
       () => body(held),
@@ -44,10 +52,12 @@ export class MultiLock {
   }
 
   /** Releases all locks, and returns undefined, as soon as one is not acquired. */
-  #acquireEach(
-    { owner, ...limits }: AcquireOptions,
+  async #acquireEach(
+    options: AcquireOptions,
     acquire: (lock: Mutex, options: AcquireOptions) => Promise<LockHandle | undefined>,
   ): Promise<MultiLockHandle | undefined> {
+    checkOptions('MultiLock', options, acquiring)
+    const { owner, ...limits } = options
     const path = this.#locks.map((lock) => lock.path).join(', ')
     return withLimits(this.#locks[0]!.client, limits, { operation: 'acquire', path }, async (signal) => {
       const held: LockHandle[] = []

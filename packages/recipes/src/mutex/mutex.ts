@@ -13,6 +13,16 @@ import { lockPrefixes, parseLock } from './names.ts'
 import { withLimits, type WaitContext } from '../support/limits.ts'
 import { toBytes } from '../support/to-bytes.ts'
 import { Owners } from './owners.ts'
+import {
+  checkBody,
+  checkOptions,
+  checkRecipe,
+  object,
+  recipe,
+  trueOrFalse,
+  type Rules,
+  waiting,
+} from '../support/checks.ts'
 
 export interface MutexOptions extends RecipeOptions {
   /** An owner may acquire a lock that it holds; the last release counts. Every acquire must then name its owner. */
@@ -20,6 +30,10 @@ export interface MutexOptions extends RecipeOptions {
   /** Callers of one client queue locally, with one znode at a time in the queue (default true). */
   readonly localQueue?: boolean | undefined
 }
+
+const rules: Rules<MutexOptions> = { ...recipe, reentrant: trueOrFalse, localQueue: trueOrFalse }
+/** The options of `acquire`. */
+export const acquiring: Rules<AcquireOptions> = { ...waiting, owner: object }
 
 /**
  * A mutual exclusion lock, granted in order of arrival. See the README of this folder for the behaviour on a lost
@@ -40,6 +54,7 @@ export class Mutex {
   readonly #owners: Owners
 
   constructor(client: Client, path: string, options: MutexOptions = {}) {
+    checkRecipe('Mutex', client, path, options, rules)
     const {
       naming = 'recipe',
       errorPolicy = client.errorPolicy,
@@ -62,6 +77,7 @@ export class Mutex {
    * another client deletes the waiting znode, and a `UsageError` when the owner would wait for itself.
    */
   async acquire(options: AcquireOptions = {}): Promise<LockHandle> {
+    checkOptions(`acquire ${this.path}`, options, acquiring)
     const { owner } = options
     return (
       this.#owners.reenter(owner) ??
@@ -78,6 +94,7 @@ export class Mutex {
    * just leaving may still count.
    */
   async tryAcquire(options: AcquireOptions = {}): Promise<LockHandle | undefined> {
+    checkOptions(`tryAcquire ${this.path}`, options, acquiring)
     const { owner } = options
     const again = this.#owners.reenter(owner)
     if (again !== undefined) return again
@@ -94,6 +111,7 @@ export class Mutex {
 
   /** Runs the body while holding the lock, then releases it. Rejects with an `AggregateError` when both fail. */
   async run<T>(body: (held: LockHandle) => Promise<T>, options?: AcquireOptions): Promise<T> {
+    checkBody(body)
     const held = await this.acquire(options)
     return runAndRelease(
       () => body(held),
@@ -120,6 +138,7 @@ export class Mutex {
   get #waiting(): WaitContext {
     return {
       operation: 'acquire',
+      rules: acquiring,
       path: this.path,
       explain: (options) => explainQueue(this.queue, options),
     }

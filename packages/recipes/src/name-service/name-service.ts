@@ -17,6 +17,17 @@ import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
 import { RegisteredName } from './registered-name.ts'
+import {
+  checkArgument,
+  checkOptions,
+  checkRecipe,
+  codec as aCodec,
+  object,
+  text,
+  trueOrFalse,
+  type Rules,
+  waiting,
+} from '../support/checks.ts'
 
 export interface RegisterOptions extends WaitOptions {
   /**
@@ -42,6 +53,8 @@ export interface Registration<T> extends Handle {
   release(): Promise<void>
 }
 
+const registering: Rules<RegisterOptions> = { ...waiting, ephemeral: trueOrFalse }
+
 /** Maps names to values in one flat namespace; a name is any text. */
 export class NameService<T> {
   readonly base: string
@@ -49,6 +62,8 @@ export class NameService<T> {
   readonly #codec: Codec<T>
 
   constructor(client: Client, base: string, codec: Codec<T>) {
+    checkRecipe('NameService', client, base, undefined, {})
+    checkArgument('NameService', 'a codec', codec, aCodec)
     this.#client = withoutTimeout(client).unordered()
     this.base = base
     this.#codec = withCodecErrors(codec, { operation: 'name service', path: base })
@@ -58,11 +73,10 @@ export class NameService<T> {
    * Registers a name. Rejects when another client has it: of several concurrent registrations exactly one
    * succeeds.
    */
-  async register(
-    name: string,
-    value: T,
-    { ephemeral = false, ...limits }: RegisterOptions = {},
-  ): Promise<Registration<T>> {
+  async register(name: string, value: T, options: RegisterOptions = {}): Promise<Registration<T>> {
+    checkArgument('nameService.register', 'a name', name, text)
+    checkOptions('nameService.register', options, registering)
+    const { ephemeral = false, ...limits } = options
     const data = this.#codec.encode(value)
     if (ephemeral) return this.#registerEphemeral(name, data, limits)
     const waiting = { operation: 'nameService.register', path: this.#path(name) }
@@ -101,10 +115,13 @@ export class NameService<T> {
   }
 
   /** Returns the value of a name, or undefined. */
-  resolve(name: string, { fresh = false, ...options }: ResolveOptions = {}): Promise<T | undefined> {
+  async resolve(name: string, options: ResolveOptions = {}): Promise<T | undefined> {
+    checkArgument('nameService.resolve', 'a name', name, text)
+    checkArgument('nameService.resolve', 'options', options, object)
+    const { fresh = false, ...call } = options
     return retryInNewSession(this.#client, async () => {
-      if (fresh) await this.#client.sync(this.#path(name), options)
-      const found = await undefinedIfMissing(this.#client.getData(this.#path(name), options))
+      if (fresh) await this.#client.sync(this.#path(name), call)
+      const found = await undefinedIfMissing(this.#client.getData(this.#path(name), call))
       return found && this.#codec.decode(found.data)
     })
   }
@@ -122,6 +139,7 @@ export class NameService<T> {
    * old name loses it. Throws a `UsageError` for an ephemeral name, which its holder would create again.
    */
   async rename(from: string, to: string): Promise<void> {
+    for (const name of [from, to]) checkArgument('nameService.rename', 'a name', name, text)
     for (;;) {
       const { data, stat } = await retryInNewSession(this.#client, () =>
         this.#client.getData(this.#path(from)),

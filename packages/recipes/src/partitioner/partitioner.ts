@@ -6,6 +6,18 @@ import { uuid } from '../support/uuid.ts'
 import { delay } from '../support/delay.ts'
 import { itemsOf, stateOf, type PartitionState } from './decide.ts'
 import { waitForAbort, Shares, type Share } from './shares.ts'
+import {
+  abortable,
+  checkArgument,
+  checkBody,
+  checkOptions,
+  checkRecipe,
+  milliseconds,
+  recipe,
+  text,
+  texts,
+  type Rules,
+} from '../support/checks.ts'
 
 export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data'> {
   /** Id of this member, unique among live members (default: random). */
@@ -14,6 +26,14 @@ export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data
   readonly settleMs?: number | undefined
   /** Milliseconds for the work on an item that is handed over, before its lock is released (default 10 000). */
   readonly graceMs?: number | undefined
+}
+
+const { naming: _naming, data: _data, ...common } = recipe
+const rules: Rules<PartitionerOptions> = {
+  ...common,
+  id: text,
+  settleMs: milliseconds,
+  graceMs: milliseconds,
 }
 
 /** Assigns items to members, so that each item is at one member at a time. */
@@ -28,13 +48,9 @@ export class Partitioner {
 
   /** All members must be given the same items; an item that only some of them have may be assigned to none. */
   constructor(client: Client, path: string, items: readonly string[], options: PartitionerOptions = {}) {
+    checkRecipe('Partitioner', client, path, options, rules)
+    checkArgument('Partitioner', 'items', items, texts)
     if (new Set(items).size !== items.length) throw new UsageError('Expected different items, got one twice')
-    for (const [name, ms] of [
-      ['settleMs', options.settleMs ?? 0],
-      ['graceMs', options.graceMs ?? 0],
-    ] as const) {
-      if (!(ms >= 0)) throw new UsageError(`Expected ${name} of 0 or more milliseconds, got ${ms}`)
-    }
     this.#client = withoutTimeout(client)
     this.path = path
     this.items = items
@@ -61,7 +77,9 @@ export class Partitioner {
    * after `graceMs` it is released anyway. Releasing an item earlier lets other members have it; it is acquired
    * again if it is still assigned to this member.
    */
-  async *shares({ signal }: Abortable = {}): AsyncGenerator<Share, void, undefined> {
+  async *shares(options: Abortable = {}): AsyncGenerator<Share, void, undefined> {
+    checkOptions(`shares ${this.path}`, options, abortable)
+    const { signal } = options
     const stream = new AsyncQueue<Share>(Infinity, (waiting) => waiting)
     const work = (share: Share): Promise<void> => {
       stream.push(share)
@@ -86,7 +104,10 @@ export class Partitioner {
    * is handed over. There is never more than one body per item at a time. Ends when `signal` aborts, or rejects
    * with the error of a body, after all items are handed over.
    */
-  async run(body: (share: Share) => Promise<void>, { signal }: Abortable = {}): Promise<void> {
+  async run(body: (share: Share) => Promise<void>, options: Abortable = {}): Promise<void> {
+    checkBody(body)
+    checkOptions(`run ${this.path}`, options, abortable)
+    const { signal } = options
     const stop = new AbortController()
     let failure: { readonly error: unknown } | undefined
     const work = async (share: Share): Promise<void> => {

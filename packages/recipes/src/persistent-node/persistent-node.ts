@@ -29,6 +29,15 @@ import { orAborted, withLimits, type WaitContext } from '../support/limits.ts'
 import { toBytes } from '../support/to-bytes.ts'
 import { watchUntil } from '../support/watch.ts'
 import { actionFor } from './decide.ts'
+import {
+  acl,
+  checkArgument,
+  checkRecipe,
+  data as aData,
+  oneOf,
+  trueOrFalse,
+  type Rules,
+} from '../support/checks.ts'
 
 export interface PersistentNodeOptions {
   /** Default `ephemeral`. A sequential node keeps the name that it got first. */
@@ -40,6 +49,14 @@ export interface PersistentNodeOptions {
   readonly onConflict?: 'fail' | 'wait' | undefined
   /** Keep the znode on close; a persistent one then stays for good. */
   readonly leaveBehind?: boolean | undefined
+}
+
+const rules: Rules<PersistentNodeOptions> = {
+  mode: oneOf('ephemeral', 'persistent', 'ephemeralSequential', 'persistentSequential'),
+  acl,
+  parents: oneOf(true, false, 'persistent'),
+  onConflict: oneOf('fail', 'wait'),
+  leaveBehind: trueOrFalse,
 }
 
 /** The znode belongs to another client. */
@@ -117,6 +134,8 @@ export class PersistentNode implements AsyncDisposable {
   #closing: Promise<void> | undefined
 
   constructor(client: Client, path: string, data: Data, options: PersistentNodeOptions = {}) {
+    checkRecipe('PersistentNode', client, path, options, rules)
+    checkArgument('PersistentNode', 'data', data, aData)
     this.#client = withoutTimeout(client).unordered()
     this.#path = path
     this.#data = toBytes(data)
@@ -138,9 +157,10 @@ export class PersistentNode implements AsyncDisposable {
   }
 
   /** Replaces the data. Resolves when the servers have it; older data is never written again. */
-  setData(data: Data): Promise<void> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failure)
-    if (this.#stop.signal.aborted) return Promise.reject(this.#closedError())
+  async setData(data: Data): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#stop.signal.aborted) throw this.#closedError()
+    checkArgument('setData', 'data', data, aData)
     this.#data = toBytes(data)
     const written = new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }))
     this.#wake()

@@ -1,4 +1,4 @@
-import { UsageError, type CallOptions, type Client, type Codec } from '@zabra/client/core'
+import type { CallOptions, Client, Codec } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
@@ -13,6 +13,20 @@ import type { Message } from './message.ts'
 import { queueLayout, type Item, type QueueLayout, type QueueNaming } from './names.ts'
 import { Producer, type PutOptions } from './producer.ts'
 import { ServerClock } from '../support/server-clock.ts'
+import {
+  abortable,
+  checkArgument,
+  checkOptions,
+  checkRecipe,
+  codec as aCodec,
+  milliseconds,
+  oneOf,
+  positive,
+  text,
+  type Rule,
+  type Rules,
+  waiting,
+} from '../support/checks.ts'
 
 export interface QueueOptions<T> {
   /** Encodes values. An item that cannot be decoded moves to the dead letters. */
@@ -43,6 +57,23 @@ export interface ReceiveOptions extends Abortable {
   readonly concurrency?: number | undefined
 }
 
+const rules: Rules<QueueOptions<unknown>> = {
+  codec: aCodec,
+  maxItems: positive,
+  bound: oneOf('soft', 'hard'),
+  deadLetterAfter: positive,
+  naming: oneOf('recipe', 'kazoo', 'kazooPlain', 'curator'),
+}
+const putting: Rules<PutOptions> = {
+  ...waiting,
+  priority: ['a number', (value) => typeof value === 'number'],
+  delayMs: milliseconds,
+  id: text,
+  whenFull: oneOf('wait', 'fail'),
+}
+const receiving: Rules<ReceiveOptions> = { ...abortable, concurrency: positive }
+const list: Rule = ['a list', Array.isArray]
+
 type ClaimFunction<R> = (
   context: ClaimContext<never>,
   name: string,
@@ -65,11 +96,9 @@ export class Queue<T> {
   #isWaiting = false
 
   constructor(client: Client, path: string, options: QueueOptions<T>) {
+    checkRecipe('Queue', client, path, options, rules)
+    checkArgument('Queue', 'option codec', (options as Partial<QueueOptions<T>> | undefined)?.codec, aCodec)
     const { deadLetterAfter, maxItems = 10_000, naming = 'recipe', bound } = options
-    if (!(maxItems >= 1)) throw new UsageError(`Expected maxItems from 1 up, got ${maxItems}`)
-    if (deadLetterAfter !== undefined && !(deadLetterAfter >= 1)) {
-      throw new UsageError(`Expected deadLetterAfter from 1 up, got ${deadLetterAfter}`)
-    }
     const codec = withCodecErrors(options.codec, { operation: 'queue', path })
     this.#client = withoutTimeout(client).unordered()
     this.path = path
@@ -89,7 +118,11 @@ export class Queue<T> {
 
   /** Adds several items in one transaction. Waits while the queue is full. */
   putAll(values: readonly T[], options: PutOptions = {}): Promise<string[]> {
-    return this.#limited('put', options, (signal) => this.#producer.put(values, { ...options, signal }))
+    const put = async (signal: AbortSignal | undefined): Promise<string[]> => {
+      checkArgument('queue.put', 'values', values, list)
+      return this.#producer.put(values, { ...options, signal })
+    }
+    return this.#limited('put', options, put, putting)
   }
 
   /** Waits for an item and removes it: at-most-once delivery. If the caller fails, the item is lost. */
@@ -130,11 +163,11 @@ export class Queue<T> {
    * them is settled.
    */
   receive(options: ReceiveOptions = {}): AsyncGenerator<Message<T>, void, undefined> {
+    checkOptions(`queue.receive ${this.path}`, options, receiving)
     return untilAborted(options.signal, this.#receive(options))
   }
 
   async *#receive({ signal, concurrency = 1 }: ReceiveOptions): AsyncGenerator<Message<T>, void, undefined> {
-    if (!(concurrency >= 1)) throw new UsageError(`Expected a concurrency from 1 up, got ${concurrency}`)
     const working = new Set<Promise<void>>()
     for (;;) {
       const message = await this.#next<Message<T>>(
@@ -210,8 +243,9 @@ export class Queue<T> {
     method: string,
     options: WaitOptions,
     work: (signal: AbortSignal | undefined) => Promise<R>,
+    rules?: Readonly<Record<string, Rule>>,
   ): Promise<R> {
-    return withLimits(this.#client, options, { operation: `queue.${method}`, path: this.path }, work)
+    return withLimits(this.#client, options, { operation: `queue.${method}`, path: this.path, rules }, work)
   }
 
   async #next<R>(claimer: ClaimFunction<R>, operation: string, signal: AbortSignal | undefined): Promise<R> {

@@ -18,6 +18,7 @@ import { uuid } from '../support/uuid.ts'
 import { withLimits } from '../support/limits.ts'
 import { isAmbiguous } from '../support/retry.ts'
 import { isAlone } from './upgrade.ts'
+import { checkBody, checkRecipe, recipe } from '../support/checks.ts'
 
 const prefixes = {
   recipe: { read: '__READ__', write: '__WRIT__' },
@@ -68,6 +69,7 @@ export class ReadWriteLock {
   readonly #held = new WeakMap<LockHandle, HeldLock>()
 
   constructor(client: Client, path: string, options: RecipeOptions = {}) {
+    checkRecipe('ReadWriteLock', client, path, options, recipe)
     this.client = withoutTimeout(client)
     this.path = path
     this.#policy = options.errorPolicy ?? client.errorPolicy
@@ -162,6 +164,7 @@ export class ReadWriteLock {
           tryAcquireTurn(this.#queue, this.#turnOptions(mode, signal), isFree),
         ),
       run: async (body, options) => {
+        checkBody(body)
         const held = await acquire(options)
         return runAndRelease(
           () => body(held),
@@ -209,9 +212,12 @@ export class ReadWriteLock {
   #heldLockOf(handle: LockHandle, mode: Mode): HeldLock {
     const held = this.#held.get(handle)
     if (held?.mode !== mode) {
-      throw new UsageError(`Expected a ${mode} handle of the lock ${this.path}, got ${handle.path}`, {
-        path: this.path,
-      })
+      throw new UsageError(
+        `Expected a ${mode} handle of the lock ${this.path}, got ${(handle as LockHandle | undefined)?.path}`,
+        {
+          path: this.path,
+        },
+      )
     }
     handle.assertHeld()
     return held

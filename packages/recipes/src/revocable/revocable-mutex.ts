@@ -6,6 +6,7 @@ import type { TurnOptions } from '../lock-queue/turn.ts'
 import { Mutex, type MutexOptions } from '../mutex/mutex.ts'
 import type { RevokeRequest } from './request.ts'
 import { Revocations } from './revocation-watch.ts'
+import { checkBody } from '../support/checks.ts'
 
 export interface RevocableLockHandle extends LockHandle {
   /** Resolves when another client asks for the lock. The lock stays held until it is released. Never rejects. */
@@ -35,7 +36,11 @@ export class RevocableMutex extends Mutex {
     return held === undefined ? undefined : this.#revocable(held)
   }
 
-  override run<T>(body: (held: RevocableLockHandle) => Promise<T>, options?: AcquireOptions): Promise<T> {
+  override async run<T>(
+    body: (held: RevocableLockHandle) => Promise<T>,
+    options?: AcquireOptions,
+  ): Promise<T> {
+    checkBody(body)
     return super.run((held) => body(this.#revocable(held)), options)
   }
 

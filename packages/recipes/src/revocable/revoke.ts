@@ -5,12 +5,30 @@ import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue } from '../lock-queue/lock-queue.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { writeRequest, type RevokeRequest } from './request.ts'
+import {
+  abortable,
+  checkRecipe,
+  milliseconds,
+  recipe,
+  text,
+  trueOrFalse,
+  type Rules,
+} from '../support/checks.ts'
 
 export interface RevokeOptions extends Abortable, RevokeRequest {
   /** Delete the znode by force after `graceMs` (default: give up). */
   readonly force?: boolean | undefined
   /** Naming scheme of the request (default `recipe`). */
   readonly naming?: Naming | undefined
+}
+
+const rules: Rules<RevokeOptions> = {
+  ...abortable,
+  by: text,
+  reason: text,
+  graceMs: milliseconds,
+  force: trueOrFalse,
+  naming: recipe.naming,
 }
 
 /** What became of a revocation. */
@@ -34,6 +52,7 @@ export async function revoke(
   lockPath: string,
   options: RevokeOptions = {},
 ): Promise<RevokeOutcome> {
+  checkRecipe('revoke', client, lockPath, options, rules)
   const paths = await holdersAt(client, lockPath, options.signal)
   const outcomes = await Promise.all(paths.map((path) => revokeOne(client, path, options)))
   return (['refused', 'forced'] as const).find((outcome) => outcomes.includes(outcome)) ?? 'released'

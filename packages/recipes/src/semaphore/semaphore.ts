@@ -34,6 +34,7 @@ import { lockPrefixes, parseLock } from '../mutex/names.ts'
 import { fits, permitsOf, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
 import { causeAt, undefinedIfMissing } from '../support/retry.ts'
 import { checkPermits, PermitLimit, type Limit } from './permits.ts'
+import { anything, checkBody, checkRecipe, recipe, waiting } from '../support/checks.ts'
 
 export interface SemaphoreOptions extends RecipeOptions {
   /** Number of permits, unless set otherwise before. */
@@ -68,7 +69,8 @@ export class Semaphore {
   #exists = false
 
   constructor(client: Client, path: string, options: SemaphoreOptions) {
-    checkPermits(options.permits, 0)
+    checkRecipe('Semaphore', client, path, options, { ...recipe, permits: anything })
+    checkPermits((options as SemaphoreOptions | undefined)?.permits as number, 0)
     this.client = withoutTimeout(client)
     this.path = path
     this.#options = options
@@ -82,8 +84,9 @@ export class Semaphore {
    * Waits for permits. Rejects with a `UsageError` when the semaphore has fewer in all, a `PermitsConflictError`
    * when it was created with another number, and otherwise as the `acquire` of a mutex does.
    */
-  acquire({ permits = 1, ...options }: PermitOptions = {}): Promise<LockHandle> {
+  acquire(options: PermitOptions = {}): Promise<LockHandle> {
     return withLimits(this.client, options, this.#waiting, async (signal) => {
+      const { permits = 1 } = options
       this.#checkRequest(permits, signal)
       for (;;) {
         const held = await this.#acquire(permits, signal)
@@ -96,8 +99,10 @@ export class Semaphore {
    * Takes permits that are free now. Returns undefined when too few are free or other callers wait, which may include one
    * that is just leaving. Rejects as `acquire` does.
    */
-  tryAcquire({ permits = 1, ...options }: PermitOptions = {}): Promise<LockHandle | undefined> {
-    return withLimits(this.client, options, this.#waiting, (signal) => this.#tryAcquire(permits, signal))
+  tryAcquire(options: PermitOptions = {}): Promise<LockHandle | undefined> {
+    return withLimits(this.client, options, this.#waiting, (signal) =>
+      this.#tryAcquire(options.permits ?? 1, signal),
+    )
   }
 
   async #tryAcquire(permits: number, signal: AbortSignal | undefined): Promise<LockHandle | undefined> {
@@ -140,6 +145,7 @@ export class Semaphore {
 
   /** Runs the body while holding permits, then releases them. Rejects with an `AggregateError` when both fail. */
   async run<T>(body: (held: LockHandle) => Promise<T>, options?: PermitOptions): Promise<T> {
+    checkBody(body)
     const held = await this.acquire(options)
     return runAndRelease(
       () => body(held),
@@ -151,7 +157,7 @@ export class Semaphore {
    * Changes the number of permits. A lower number takes effect as permits are released. From then on every client uses
    * this number, whatever it was created with: there is no `PermitsConflictError` any more.
    */
-  setPermits(permits: number): Promise<void> {
+  async setPermits(permits: number): Promise<void> {
     return this.#limit.set(permits)
   }
 
@@ -210,7 +216,7 @@ export class Semaphore {
   get #waiting(): WaitContext {
     const explain = async (options: CallOptions): Promise<Explanation> =>
       explainHolders(await this.holders(options))
-    return { operation: 'acquire', path: this.path, explain }
+    return { operation: 'acquire', path: this.path, explain, rules: { ...waiting, permits: anything } }
   }
 
   #turnOptions(signal: AbortSignal | undefined): TurnOptions<QueueEntry> {

@@ -7,6 +7,18 @@ import { orAborted, withLimits } from '../support/limits.ts'
 import { ignoreFailure, isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
 import { ServiceProvider, type ProviderOptions } from './provider.ts'
+import {
+  aFunction,
+  checkArgument,
+  checkOptions,
+  checkRecipe,
+  codec as aCodec,
+  joining,
+  object,
+  text,
+  type Rules,
+  waiting as waitRules,
+} from '../support/checks.ts'
 
 export interface ServiceDiscoveryOptions<T> {
   /** Converts payloads to JSON and validates them (default: any JSON). */
@@ -39,6 +51,15 @@ export interface ServiceRegistration<T> extends Handle {
   release(): Promise<void>
 }
 
+const isStrategy = (value: unknown): boolean =>
+  typeof value === 'function' || ['roundRobin', 'random', 'sticky'].includes(value as string)
+const providing: Rules<ProviderOptions<unknown> & WaitOptions> = {
+  ...waitRules,
+  strategy: ['a function, or one of roundRobin, random and sticky', isStrategy],
+  down: object,
+  filter: aFunction,
+}
+
 const modes = {
   DYNAMIC: 'ephemeral',
   DYNAMIC_SEQUENTIAL: 'ephemeralSequential',
@@ -58,6 +79,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   #closed = false
 
   constructor(client: Client, path: string, options: ServiceDiscoveryOptions<T> = {}) {
+    checkRecipe('ServiceDiscovery', client, path, options, { payload: aCodec })
     this.#client = withoutTimeout(client)
     this.path = path
     const codec = instanceCodec(options.payload ?? (anyJson as PayloadCodec<T>))
@@ -67,8 +89,12 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   /** Registers an instance and keeps it registered. Resolves when the servers have it. */
   async register(
     instance: NewInstance<T>,
-    { onConflict = 'fail', ...limits }: ServiceRegisterOptions = {},
+    options: ServiceRegisterOptions = {},
   ): Promise<ServiceRegistration<T>> {
+    checkArgument('serviceDiscovery.register', 'an instance', instance, object)
+    checkArgument('serviceDiscovery.register', 'the name of the service', instance.name, text)
+    checkOptions('serviceDiscovery.register', options, joining)
+    const { onConflict = 'fail', ...limits } = options
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
     const whole = this.#completed(instance)
@@ -89,6 +115,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
 
   /** Returns the instances of a service as the servers have them now, sorted by id. Skips invalid ones. */
   async instances(name: string, options: CallOptions = {}): Promise<Instance<T>[]> {
+    checkArgument('serviceDiscovery.instances', 'a name', name, text)
     const path = this.#pathOf(name)
     const children = await this.#children(path, options)
     const found = children.map((child) => this.#read(`${path}/${child}`, options))
@@ -101,11 +128,17 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
    * latest.
    */
   async provider(name: string, options: ProviderOptions<T> & WaitOptions = {}): Promise<ServiceProvider<T>> {
+    checkArgument('serviceDiscovery.provider', 'a name', name, text)
+    checkOptions('serviceDiscovery.provider', options, providing)
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
     const provider = new ServiceProvider(this.#client, this.#pathOf(name), this.#codec, options)
     this.#providers.add(provider)
-    const waiting = { operation: 'serviceDiscovery.provider', path: this.#pathOf(name) }
+    const waiting = {
+      operation: 'serviceDiscovery.provider',
+      path: this.#pathOf(name),
+      rules: providing,
+    }
     try {
       await withLimits(this.#client, options, waiting, (signal) => orAborted(provider.ready, signal, waiting))
     } catch (error) {

@@ -2,7 +2,6 @@ import {
   AbortedError,
   OperationTimeoutError,
   SessionExpiredError,
-  UsageError,
   type CallOptions,
   type Client,
   type StateChange,
@@ -10,6 +9,7 @@ import {
 import { abortError, withoutTimeout } from '@zabra/client/recipe-kit'
 import { LockTimeoutError, type Explanation } from '../handles/lock-timeout.ts'
 import type { WaitOptions } from '../handles/types.ts'
+import { checkOptions, type Rule, waiting } from './checks.ts'
 
 /** Longest time in milliseconds for reading what a call that has timed out was waiting for. */
 const EXPLAIN_MS = 1000
@@ -18,6 +18,8 @@ export interface WaitContext {
   /** Name of the waiting operation, for messages. */
   readonly operation: string
   readonly path: string
+  /** The options of the call, if it has more than those of each wait. */
+  readonly rules?: Readonly<Record<string, Rule>> | undefined
   /** Reads what the call waits for, once its time is up. A failure leaves the message without it. */
   readonly explain?: ((options: CallOptions) => Promise<Explanation | undefined>) | undefined
 }
@@ -33,14 +35,8 @@ export async function withLimits<T>(
   context: WaitContext,
   work: (signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
+  checkOptions(`${context.operation} ${context.path}`, options, context.rules ?? waiting)
   const { signal, timeoutMs, onExpiry = 'retry' } = options
-  if (timeoutMs !== undefined && !(timeoutMs >= 0))
-    throw new UsageError(`Expected timeoutMs of 0 or more milliseconds, got ${timeoutMs}`, context)
-  if (onExpiry !== 'retry' && onExpiry !== 'fail')
-    throw new UsageError(
-      `Expected onExpiry to be 'retry' or 'fail', got ${JSON.stringify(onExpiry)}`,
-      context,
-    )
   const limits = timeoutMs === undefined && onExpiry === 'retry' ? undefined : new Limits(client, options)
   try {
     return await work(limits?.signal ?? signal)

@@ -18,6 +18,17 @@ import { isFinished, undefinedIfMissing } from '../support/retry.ts'
 import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
 import { visitConcurrently } from '../support/visit-concurrently.ts'
 import { below, depthBelow, EntryTable, type Entry, type NodeChange } from './entries.ts'
+import {
+  abortable,
+  aFunction,
+  checkOptions,
+  checkRecipe,
+  codec as aCodec,
+  count,
+  positive,
+  trueOrFalse,
+  type Rules,
+} from '../support/checks.ts'
 
 export interface TreeCacheOptions<T> {
   /** Decodes data (default: raw bytes). */
@@ -63,6 +74,14 @@ interface PendingRead {
   again: boolean
 }
 
+const rules: Rules<TreeCacheOptions<unknown>> = {
+  codec: aCodec,
+  data: trueOrFalse,
+  depth: count,
+  maxNodes: positive,
+  filter: aFunction,
+}
+
 /** A local copy of a tree that follows its changes. */
 export class TreeCache<T = Bytes> implements AsyncDisposable {
   readonly root: string
@@ -88,6 +107,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   #error: unknown
 
   constructor(client: Client, root: string, options: TreeCacheOptions<T> = {}) {
+    checkRecipe('TreeCache', client, root, options, rules)
     this.#client = withoutTimeout(client)
     this.root = root
     this.#entries = new EntryTable(root)
@@ -131,7 +151,9 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
    * Yields the current znodes as `added`, and then every change until the consumer leaves the loop or the cache is
    * closed.
    */
-  events({ signal }: Abortable = {}): AsyncIterableIterator<CacheEvent<T>> {
+  events(options: Abortable = {}): AsyncIterableIterator<CacheEvent<T>> {
+    checkOptions(`events ${this.root}`, options, abortable)
+    const { signal } = options
     const leave = (): void => {
       this.#streams.delete(stream)
       signal?.removeEventListener('abort', stop)

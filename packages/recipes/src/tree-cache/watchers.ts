@@ -3,6 +3,7 @@ import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
 import { untilAborted } from '../support/until-aborted.ts'
 import { watchEach, watchUntil, type WatchingReader } from '../support/watch.ts'
+import { abortable, checkArgument, checkRecipe, milliseconds, waiting } from '../support/checks.ts'
 
 /**
  * Yields the data of a znode, then the newest data after each change; undefined while it does not exist.
@@ -11,8 +12,10 @@ import { watchEach, watchUntil, type WatchingReader } from '../support/watch.ts'
 export async function* watchData(
   client: Client,
   path: string,
-  { signal }: Abortable = {},
+  options: Abortable = {},
 ): AsyncGenerator<{ readonly data: Bytes; readonly stat: Stat } | undefined, void, undefined> {
+  checkRecipe('watchData', client, path, options, abortable)
+  const { signal } = options
   const mark = ({ czxid, mzxid }: Stat): string => `${czxid} ${mzxid}`
   const states = watchNewest(client, 'watchData', signal, path, (at) => at.data(path), mark)
   for await (const found of states) yield found && { data: found.data, stat: found.stat }
@@ -22,8 +25,10 @@ export async function* watchData(
 export async function* watchChildren(
   client: Client,
   path: string,
-  { signal }: Abortable = {},
+  options: Abortable = {},
 ): AsyncGenerator<readonly string[] | undefined, void, undefined> {
+  checkRecipe('watchChildren', client, path, options, abortable)
+  const { signal } = options
   const mark = ({ czxid, pzxid }: Stat): string => `${czxid} ${pzxid}`
   const states = watchNewest(client, 'watchChildren', signal, path, (at) => at.children(path), mark)
   for await (const found of states) yield found?.children.toSorted()
@@ -54,12 +59,14 @@ async function* watchNewest<T extends { readonly stat: Stat }>(
  * Resolves with the children of a znode once they have not changed for `settleMs`; for many members that
  * start one after another.
  */
-export function settledChildren(
+export async function settledChildren(
   client: Client,
   path: string,
   settleMs: number,
   options: WaitOptions = {},
 ): Promise<readonly string[]> {
+  checkRecipe('settledChildren', client, path, options, waiting)
+  checkArgument('settledChildren', 'settleMs', settleMs, milliseconds)
   const { clock } = client.platform
   const operation = 'settledChildren'
   let last: { readonly pzxid: bigint; readonly at: number } | undefined

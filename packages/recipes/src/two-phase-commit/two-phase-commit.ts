@@ -6,6 +6,34 @@ import { ignoreFailure } from '../support/retry.ts'
 import { decideTransaction, type TransactionRequest } from './coordinate.ts'
 import type { Decision } from './decide.ts'
 import { participate, type ParticipantHandlers } from './participate.ts'
+import {
+  abortable,
+  checkArgument,
+  checkOptions,
+  checkRecipe,
+  data,
+  milliseconds,
+  object,
+  text,
+  texts,
+  type Rule,
+  type Rules,
+  waiting as waitRules,
+} from '../support/checks.ts'
+
+const requesting: Rules<TransactionRequest> = {
+  ...abortable,
+  participants: texts,
+  payload: data,
+  deadlineMs: milliseconds,
+}
+const handling: Rule = [
+  'an object with prepare, commit and abort',
+  (value) =>
+    ['prepare', 'commit', 'abort'].every(
+      (name) => typeof (value as Record<string, unknown> | undefined)?.[name] === 'function',
+    ),
+]
 
 /** Transactions of several sites: every site applies one, or none does. */
 export class TwoPhaseCommit {
@@ -13,6 +41,7 @@ export class TwoPhaseCommit {
   readonly #client: Client
 
   constructor(client: Client, path: string) {
+    checkRecipe('TwoPhaseCommit', client, path, undefined, {})
     this.#client = withoutTimeout(client)
     this.path = path
   }
@@ -22,7 +51,11 @@ export class TwoPhaseCommit {
    * exactly one decision: if this client fails, a participant takes over. Rejects with an `AmbiguousResultError` when the
    * transaction was decided, applied and deleted while this client was disconnected.
    */
-  run(request: TransactionRequest): Promise<Decision> {
+  async run(request: TransactionRequest): Promise<Decision> {
+    checkArgument('twoPhaseCommit.run', 'a transaction', request, object)
+    checkOptions('twoPhaseCommit.run', request, requesting)
+    checkArgument('twoPhaseCommit.run', 'participants', request.participants, texts)
+    checkArgument('twoPhaseCommit.run', 'deadlineMs', request.deadlineMs, milliseconds)
     return decideTransaction(this.#client, this.path, request)
   }
 
@@ -31,6 +64,9 @@ export class TwoPhaseCommit {
    * resolves when the handlers that run have settled.
    */
   async join(site: string, handlers: ParticipantHandlers, options: WaitOptions = {}): Promise<Handle> {
+    checkArgument('twoPhaseCommit.join', 'a site', site, text)
+    checkArgument('twoPhaseCommit.join', 'handlers', handlers, handling)
+    checkOptions('twoPhaseCommit.join', options, waitRules)
     const { started, stop } = participate(this.#client, this.path, site, handlers)
     const waiting = { operation: 'twoPhaseCommit.join', path: this.path }
     try {
