@@ -51,6 +51,7 @@
 //   ReconfigRequest
 //   ReconfigurationError
 //   Row
+//   Schedule
 //   ServerSettings
 //   SettingEntry
 //   SettingName
@@ -60,6 +61,7 @@
 //   defaults
 //   formatFinding
 //   loadSettings
+//   nextTime
 //   parseConfiguration
 //   parseProperties
 //   parseZooCfg
@@ -143,6 +145,7 @@
 //   SourceResponse
 //   SourceSnapshot
 //   TargetPlatform
+//   VerificationRecord
 //   WrittenBackup
 //   chunksOf
 //   closeSessions
@@ -163,11 +166,13 @@
 //   parseKey
 //   parseRetention
 //   prune
+//   readVerification
 //   restoreFolder
 //   verifyChain
 //   verifyDeep
 //   verifyPieces
 //   writeBackup
+//   writeVerification
 
 // backup/backup-writer.d.ts
 
@@ -301,12 +306,15 @@ export declare function httpSource(name: string, request: SourceRequest): Backup
 
 // backup/load-backup.d.ts
 
-export type LoadedBackup = Pick<Recovery, 'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'>;
-
-export declare function loadBackup(store: BackupStore, chain: BackupChain, upTo: Zxid, { compression, logger }: {
+export interface LoadOptions {
     readonly compression: Compression;
     readonly logger?: Logger;
-}): Promise<LoadedBackup>;
+    readonly pause?: Pause | undefined;
+}
+
+export type LoadedBackup = Pick<Recovery, 'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'>;
+
+export declare function loadBackup(store: BackupStore, chain: BackupChain, upTo: Zxid, { compression, logger, pause }: LoadOptions): Promise<LoadedBackup>;
 
 // backup/log-stream.d.ts
 
@@ -474,6 +482,20 @@ export declare class FolderTarget implements BackupTarget {
 
 export declare function chunksOf(reader: DiskReader): AsyncGenerator<Uint8Array>;
 
+// backup/verification-record.d.ts
+
+export type VerificationRecord = z.infer<typeof record>;
+
+export declare function readVerification({ target }: BackupStore): Promise<VerificationRecord | undefined>;
+
+declare const record: z.ZodObject<{
+    time: z.ZodInt;
+    snapshot: z.ZodString;
+    problem: z.ZodNullable<z.ZodString>;
+}, z.core.$strip>;
+
+export declare function writeVerification({ target }: BackupStore, { problem, ...rest }: VerificationRecord): Promise<void>;
+
 // backup/verify.d.ts
 
 export interface BackupDefect {
@@ -485,8 +507,7 @@ export declare function digestText({ digest }: Tree): string | null;
 
 export declare function verifyChain(catalog: Catalog): Generator<BackupDefect>;
 
-export declare function verifyDeep(store: BackupStore, chain: BackupChain, { compression, toEnd }: {
-    readonly compression: Compression;
+export declare function verifyDeep(store: BackupStore, chain: BackupChain, { toEnd, ...options }: LoadOptions & {
     readonly toEnd: boolean;
 }): Promise<{
     readonly upTo: Zxid;
@@ -1049,6 +1070,10 @@ export declare class LogRange {
     bytesAfter(zxid: Zxid): number;
 }
 
+// persistence/pause.d.ts
+
+export type Pause = () => Promise<void> | undefined;
+
 // persistence/purge.d.ts
 
 export declare function purge(disk: Disk, folders: DataFolders, retain: number, { compression, keepFrom }: {
@@ -1376,6 +1401,12 @@ export interface Row<T> {
     readonly isPropertyOnly?: true;
 }
 
+// settings/schedule.d.ts
+
+export type Schedule = number | string;
+
+export declare function nextTime(when: Schedule, after: number): number | undefined;
+
 // settings/sources.d.ts
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -1476,7 +1507,8 @@ export declare const rows: {
     readonly auditOnFailure: Row<"continue" | "refuse">;
     readonly auditEvents: Row<readonly ("admin" | "auth" | "sessions" | "writes")[]>;
     readonly backupTargets: Row<readonly string[]>;
-    readonly backupScheduleMs: Row<number>;
+    readonly backupSchedule: Row<import("./schedule.ts").Schedule>;
+    readonly backupVerifyMs: Row<number>;
     readonly backupLogIntervalMs: Row<number>;
     readonly backupRetain: Row<string | undefined>;
     readonly backupKeyFile: Row<string | undefined>;

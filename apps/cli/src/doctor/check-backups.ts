@@ -1,4 +1,4 @@
-import { Catalog, verifyChain, verifyPieces, type BackupStore } from '@zabra/server/backup'
+import { Catalog, readVerification, verifyChain, verifyPieces, type BackupStore } from '@zabra/server/backup'
 import { error, warning, type Finding } from './finding.ts'
 
 const MAX_AGE_MS = 26 * 3_600_000
@@ -17,6 +17,14 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
   for (const { name, problem } of verifyChain(catalog)) yield error('backup-damaged', name, problem, remedy)
   for await (const { name, defect } of verifyPieces(store, [newest, ...catalog.chainOf(newest).logs]))
     if (defect !== undefined) yield error('backup-damaged', name, defect.problem, remedy)
+  const verified = await readVerification(store)
+  if (verified !== undefined && verified.problem !== null)
+    yield error(
+      'backup-unusable',
+      verified.snapshot,
+      `a server has replayed it at ${new Date(verified.time).toISOString()}: ${verified.problem}`,
+      'Run zabra backup verify --deep, and make a new backup with zabra backup now.',
+    )
   const hours = Math.floor((now - newest.time) / 3_600_000)
   if (now - newest.time > MAX_AGE_MS)
     yield warning(

@@ -1,7 +1,7 @@
 import { adler32, OpCode } from '@zabra/protocol'
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
-import { FolderTarget, writeBackup, type BackupSource } from '@zabra/server/backup'
+import { FolderTarget, writeBackup, writeVerification, type BackupSource } from '@zabra/server/backup'
 import { loadSettings, parseConfiguration } from '@zabra/server/settings'
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -227,6 +227,12 @@ describe('checkBackups', () => {
     await writeBackup(store, source, options)
     expect(await idsOf(checkBackups(store, 2000))).toEqual([])
     expect(await idsOf(checkBackups(store, 2000 + 27 * 3_600_000))).toEqual(['backup-old'])
+    const result = { time: 1500, snapshot: 'manifest/snapshot-00000000000000.json' }
+    await writeVerification(store, { ...result, problem: null })
+    expect(await idsOf(checkBackups(store, 2000))).toEqual([])
+    await writeVerification(store, { ...result, problem: 'Expected 4 nodes, got 3.' })
+    expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-unusable'])
+    await writeVerification(store, { ...result, problem: null })
     const piece = disk.paths().find((path) => path.includes('/snapshot/'))!
     disk.putFile(piece, (await disk.readFile(piece)).fill(1, 40, 50))
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-damaged'])

@@ -14,6 +14,8 @@ export interface BackupReport {
   readonly failures: number
   /** Why the last one failed; undefined after one that did not. */
   readonly problem: string | undefined
+  /** The last verification by replay, by any member; undefined before the first, and on a server that is not on duty. */
+  readonly verified: { readonly time: number; readonly problem: string | null } | undefined
   /** Bytes and snapshots in the target; undefined on a server that is not on duty. */
   readonly contents: { readonly bytes: number; readonly snapshots: number } | undefined
 }

@@ -57,7 +57,7 @@ describe('a server with a target of backups', () => {
   it('writes snapshots and the log at their intervals, and removes what no rule keeps', async () => {
     const server = await TestServer.start({
       backupTargets: ['/backup'],
-      backupScheduleMs: 2 * MINUTE,
+      backupSchedule: 2 * MINUTE,
       backupRetain: '5m:all',
     })
     const client = await server.connect({ timeout: 40_000 })
@@ -94,7 +94,7 @@ describe('a server with a target of backups', () => {
   })
 
   it('goes on after a restart from what is in the target', async () => {
-    const settings = { backupTargets: ['/backup'], backupScheduleMs: 60 * MINUTE }
+    const settings = { backupTargets: ['/backup'], backupSchedule: 60 * MINUTE }
     const server = await TestServer.start(settings)
     const client = await server.connect()
     client.create(1, '/a')
@@ -166,6 +166,62 @@ describe('a server with a target of backups', () => {
     const without = await TestServer.start({ adminRoleBackup: ['ip:127.0.0.1'] })
     expect((await without.http.request('/api/v1/backups', { method: 'POST' })).status).toBe(404)
     await without.stop()
+  })
+
+  it('writes snapshots at the times of cron', async () => {
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      backupSchedule: '*/2 * * * *',
+      backupLogIntervalMs: 0,
+    })
+    const store = storeOn(server.disk, '/backup')
+    for (let minute = 0; minute < 8; minute++) {
+      const writer = await server.connect({ timeout: 40_000 })
+      writer.create(1, `/n${minute}`)
+      await server.advance(MINUTE)
+    }
+    const times = (await Catalog.read(store)).snapshots.map(({ time }) => time)
+    // The first one at once, and then within a look after every second minute.
+    expect(times).toHaveLength(5)
+    for (const time of times.slice(1)) expect(time % (2 * MINUTE)).toBeLessThan(11_000)
+    await server.stop()
+  })
+
+  it('verifies the newest backup by replay at its interval, also over a restart, and reports damage', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], backupVerifyMs: 20 * MINUTE })
+    const metrics = async () => (await server.http.request('/metrics')).text
+    const done = () =>
+      server.logLines.filter(({ sentence }) => sentence.startsWith('Verified the newest')).length
+    const client = await server.connect()
+    client.create(1, '/a')
+    await server.advance(2 * MINUTE)
+    expect(done()).toBe(1)
+    expect(await metrics()).toMatch(/^zabra_backup_verified\{target="file:\/\/\/backup"\} 1$/m)
+    expect(await metrics()).toMatch(
+      /^zabra_backup_last_verification_seconds\{target="file:\/\/\/backup"\} \d+/m,
+    )
+    await server.stop()
+    await server.restart()
+    await server.advance(5 * MINUTE)
+    expect(done()).toBe(1)
+    // Nothing was written since: no more snapshots.
+    expect(server.disk.paths().filter((path) => path.startsWith('/backup/snapshot/'))).toHaveLength(1)
+    for (const path of server.disk.paths())
+      if (path.startsWith('/backup/snapshot/')) {
+        const bytes = await server.disk.readFile(path)
+        server.disk.putFile(path, bytes.slice(0, bytes.length >> 1))
+      }
+    await server.advance(15 * MINUTE)
+    expect(done()).toBe(1)
+    expect(await metrics()).toMatch(/^zabra_backup_verified\{target="file:\/\/\/backup"\} 0$/m)
+    expect(JSON.parse((await server.http.request('/api/v1/backups')).text)).toMatchObject({
+      targets: [{ verificationProblem: expect.any(String), problem: null }],
+    })
+    expect(server.logLines.at(-1)).toMatchObject({
+      level: 'error',
+      sentence: 'The newest backup cannot be restored',
+    })
+    await server.stop()
   })
 
   it.each([

@@ -15,9 +15,10 @@ import {
   type BackupStore,
   type RetentionRule,
 } from '../backup/index.ts'
-import type { ServerSettings } from '../settings/index.ts'
+import { nextTime, type ServerSettings } from '../settings/index.ts'
 import type { AdminTarget } from './admin-target.ts'
 import type { BackupReport, WritesBackups } from './backup-report.ts'
+import { BackupVerification } from './backup-verification.ts'
 import { localSource, servedTree } from './local-source.ts'
 import { paced } from './paced.ts'
 
@@ -113,6 +114,7 @@ class TargetBackups {
   readonly #platform: Platform
   readonly #rules: readonly RetentionRule[] | undefined
   readonly #duty: BackupDuty
+  readonly #verification: BackupVerification
   #server: AdminTarget | undefined
   #cancelLook = (): void => {}
   #looking: Promise<void> = Promise.resolve()
@@ -145,11 +147,14 @@ class TargetBackups {
     this.#platform = platform
     this.#rules = rules
     this.#duty = new BackupDuty(store, String(settings.serverId), platform)
+    this.#verification = new BackupVerification(store, platform, settings.backupVerifyMs)
   }
 
   get #intervalMs(): number {
-    const { backupLogIntervalMs, backupScheduleMs } = this.#settings
-    return backupLogIntervalMs || backupScheduleMs
+    const { backupLogIntervalMs, backupSchedule } = this.#settings
+    if (backupLogIntervalMs > 0) return backupLogIntervalMs
+    const next = nextTime(backupSchedule, this.#platform.clock.wall())
+    return next === undefined ? 0 : (nextTime(backupSchedule, next) ?? next) - next
   }
 
   report(): BackupReport {
@@ -165,6 +170,7 @@ class TargetBackups {
       intervalMs: this.#intervalMs,
       failures: this.#failures,
       problem: this.#problem,
+      verified: this.#verification.last,
       contents: pieces && {
         bytes: pieces.reduce((sum, { piece }) => sum + piece.bytes, 0),
         snapshots: this.#catalog!.snapshots.length,
@@ -194,7 +200,7 @@ class TargetBackups {
   /** Cuts a running backup short, or else writes the rest of the log; then gives the duty up. */
   async #finish(): Promise<void> {
     this.#isClosed = this.#running !== undefined
-    await Promise.all([this.#looking, this.#running])
+    await Promise.all([this.#looking, this.#running, this.#verification.end()])
     try {
       const isLogWanted = this.#settings.backupLogIntervalMs > 0 && this.#catalog?.end !== undefined
       if (!this.#isClosed && this.#duty.isHeld && isLogWanted) await this.#backUp(this.#catalog!, 'never')
@@ -225,8 +231,13 @@ class TargetBackups {
 
   async #look(): Promise<void> {
     try {
-      if (await this.#claim()) this.#runIfDue()
-      else this.#catalog = undefined
+      if (await this.#claim()) {
+        this.#runIfDue()
+        if (!this.#isStopping) this.#verification.runIfDue(this.#catalog)
+      } else {
+        this.#catalog = undefined
+        await this.#verification.end()
+      }
     } catch (error) {
       this.#failed(error, 'The target of backups cannot be used')
     }
@@ -280,11 +291,11 @@ class TargetBackups {
   /** Whether the newest snapshot in the target is old enough, and transactions have come since. */
   #isSnapshotDue({ snapshots }: Catalog): boolean {
     const newest = snapshots.at(-1)
-    const { backupScheduleMs } = this.#settings
-    if (backupScheduleMs === 0) return false
+    const { backupSchedule } = this.#settings
+    if (backupSchedule === 0) return false
     if (newest === undefined) return true
-    const isOld = this.#platform.clock.wall() - newest.time >= backupScheduleMs
-    return isOld && (servedTree(this.#server!)?.lastZxid ?? 0) > newest.exactAt
+    const dueAt = nextTime(backupSchedule, newest.time) ?? Infinity
+    return this.#platform.clock.wall() >= dueAt && (servedTree(this.#server!)?.lastZxid ?? 0) > newest.exactAt
   }
 
   async #backUp(known: Catalog, wanted: BackupOptions['snapshot']): Promise<void> {

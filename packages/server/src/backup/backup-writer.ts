@@ -100,6 +100,7 @@ class BackupWriter {
     if (end !== undefined && this.#options.snapshot !== 'always') {
       const continued = await this.#continueLog(end)
       if (continued !== undefined) return { snapshot: undefined, log: continued.manifest, hasGap: false }
+      if (await this.#isIdleAt(end)) return { snapshot: undefined, log: undefined, hasGap: false }
       if (this.#options.snapshot === 'never')
         throw new BackupError(
           `The server has no log after 0x${formatZxid(end.upTo)} any more. Make a backup with a snapshot: leave out --log-only.`,
@@ -158,6 +159,14 @@ class BackupWriter {
   async #joinLog({ upTo }: CatalogEnd): Promise<WrittenLog | undefined> {
     const source = await this.#source.readLog(upTo)
     return source === undefined || source.upTo < upTo ? undefined : this.#writeLog(source, upTo, undefined)
+  }
+
+  /** Resolves to whether nothing is new at a server that has the last transaction in its snapshot, and not in its log. */
+  async #isIdleAt({ upTo }: CatalogEnd): Promise<boolean> {
+    const source = await this.#source.readLog(upTo)
+    if (source === undefined) return false
+    for await (const _ of source.chunks);
+    return source.upTo === upTo
   }
 
   async #writeLog(source: SourceLog, after: Zxid, end: CatalogEnd | undefined): Promise<WrittenLog> {

@@ -25,6 +25,7 @@ export {
 } from './backup-writer.ts'
 export { loadBackup, type LoadedBackup } from './load-backup.ts'
 export { digestText, verifyChain, verifyDeep, verifyPieces, type BackupDefect } from './verify.ts'
+export { readVerification, writeVerification, type VerificationRecord } from './verification-record.ts'
 export { parseRetention, type RetentionRule } from './retention.ts'
 export { findPrunable, prune, type Prunable } from './prune.ts'
 export { lastBefore, lastBeforeChange, parseChange } from './find-transaction.ts'

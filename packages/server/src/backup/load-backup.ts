@@ -9,13 +9,20 @@ import {
 } from '@zabra/runtime'
 import { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { recover, scanLog, type Recovery } from '../persistence/index.ts'
+import { recover, scanLog, type Pause, type Recovery } from '../persistence/index.ts'
 import { openPiece, type BackupChain, type BackupStore } from './catalog.ts'
 import { BackupError } from './errors.ts'
 import type { LogManifest, Manifest } from './manifest.ts'
 
 /** The tree of a backup, and its sessions. */
 export type LoadedBackup = Pick<Recovery, 'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'>
+
+export interface LoadOptions {
+  readonly compression: Compression
+  readonly logger?: Logger
+  /** Called often, so that a server can serve beside it. */
+  readonly pause?: Pause | undefined
+}
 
 /**
  * Builds the tree of a backup after a transaction: loads the snapshot and replays the log, with every check of a server that starts.
@@ -26,7 +33,7 @@ export async function loadBackup(
   store: BackupStore,
   chain: BackupChain,
   upTo: Zxid,
-  { compression, logger = silentLogger }: { readonly compression: Compression; readonly logger?: Logger },
+  { compression, logger = silentLogger, pause }: LoadOptions,
 ): Promise<LoadedBackup> {
   const disk = new BackupDisk(store)
   disk.add(chain.snapshot.file, chain.snapshot, Infinity)
@@ -42,6 +49,7 @@ export async function loadBackup(
     trustEmptySnapshot: false,
     createTree: () => new Tree({ digest: true, extendedTypes: true }),
     upTo: Infinity,
+    pause,
   })
   if (recovery.lastZxid === upTo) return recovery
   throw new BackupError(

@@ -1,11 +1,10 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Compression } from '@zabra/runtime'
 import { DamageError, RecoveryError } from '../persistence/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { openRaw, type BackupChain, type BackupStore, type Catalog } from './catalog.ts'
 import { BackupError } from './errors.ts'
-import { loadBackup } from './load-backup.ts'
+import { loadBackup, type LoadOptions } from './load-backup.ts'
 import { manifestName, type Manifest, type SnapshotManifest } from './manifest.ts'
 import { chunksOf } from './target.ts'
 
@@ -46,14 +45,14 @@ export function* verifyChain(catalog: Catalog): Generator<BackupDefect> {
 export async function verifyDeep(
   store: BackupStore,
   chain: BackupChain,
-  { compression, toEnd }: { readonly compression: Compression; readonly toEnd: boolean },
+  { toEnd, ...options }: LoadOptions & { readonly toEnd: boolean },
 ): Promise<{ readonly upTo: Zxid; readonly defect: BackupDefect | undefined }> {
   const { snapshot } = chain
   const name = manifestName(snapshot)
   const defect = await defectOf(name, async () => {
-    const { tree } = await loadBackup(store, chain, snapshot.exactAt, { compression })
+    const { tree } = await loadBackup(store, chain, snapshot.exactAt, options)
     rejectOtherTree(tree, snapshot)
-    if (toEnd && chain.upTo > snapshot.exactAt) await loadBackup(store, chain, chain.upTo, { compression })
+    if (toEnd && chain.upTo > snapshot.exactAt) await loadBackup(store, chain, chain.upTo, options)
   })
   return { upTo: toEnd ? Math.max(chain.upTo, snapshot.exactAt) : snapshot.exactAt, defect }
 }

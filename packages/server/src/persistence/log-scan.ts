@@ -11,6 +11,7 @@ import {
   TXN_HEADER_BYTES,
 } from './log-format.ts'
 import { corruptionIn, findWholeEntry, lengthWithoutTrailingZeros } from './log-tail.ts'
+import type { Pause } from './pause.ts'
 import { ReadAheadFile } from './read-ahead.ts'
 
 /** An entry of a log file. `bytes` from `start` to `end` is its payload: a view that is valid until the next entry. */
@@ -51,18 +52,19 @@ const TORN_ACTION = `${ACTION}. If the machine lost power while this was the new
 /**
  * Reads one log file and calls `visit` for each entry; `visit` returns false to stop early. Distinguishes a clean end from a
  * write that a crash cut short (disk-format 4.5) and rejects with a `DamageError` for everything else, because entries that were
- * acknowledged must never be skipped silently. `from` continues an earlier scan.
+ * acknowledged must never be skipped silently. `from` continues an earlier scan; `pause` is called after each entry.
  */
 export async function scanLog(
   disk: Disk,
   path: string,
   visit: (entry: RawEntry) => boolean | void,
   from?: ScanStart,
+  pause?: Pause,
 ): Promise<ScanEnd> {
   const reader = await disk.openRead(path)
   const file = new ReadAheadFile(reader)
   try {
-    return await new LogScan(file, path, await reader.size()).run(visit, from)
+    return await new LogScan(file, path, await reader.size()).run(visit, from, pause)
   } finally {
     await file.drain()
     await reader.close()
@@ -85,7 +87,7 @@ class LogScan {
     this.#size = size
   }
 
-  async run(visit: (entry: RawEntry) => boolean | void, from?: ScanStart): Promise<ScanEnd> {
+  async run(visit: (entry: RawEntry) => boolean | void, from?: ScanStart, pause?: Pause): Promise<ScanEnd> {
     if (from === undefined && !(await this.#header())) return this.#ended(0, 0, this.#size > 0)
     let at = from?.offset ?? LOG_HEADER_BYTES
     this.#last = from?.last ?? -1
@@ -117,6 +119,8 @@ class LogScan {
       entries++
       const entry = { zxid, offset: at, checksum, bytes: this.#window, start, end: start + length }
       if (visit(entry) === false) return this.#ended(end + 1, entries, false)
+      const pausing = pause?.()
+      if (pausing !== undefined) await pausing
       if (!marked) return { ...this.#ended(end, entries, false), missingEndMark: end }
       at = end + 1
     }

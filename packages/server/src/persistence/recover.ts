@@ -6,6 +6,7 @@ import { openDataFolders, removeTemporaryFiles } from './data-folders.ts'
 import { DamageError, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn } from './file-names.ts'
 import type { LogRange } from './log-range.ts'
+import type { Pause } from './pause.ts'
 import { finishReplacement } from './replacement.ts'
 import { Replay, type TornWrite, type TxnLocation } from './replay.ts'
 import { loadSnapshot, looksComplete, type LoadedSnapshot } from './snapshot-reader.ts'
@@ -27,6 +28,8 @@ export interface RecoveryOptions {
   readonly now?: () => number
   /** Reads the history only up to this transaction, from a snapshot that holds nothing later, and changes no file. */
   readonly upTo?: Zxid
+  /** Called often: awaited where it returns a promise, so that a server can serve beside it. */
+  readonly pause?: Pause | undefined
 }
 
 export interface Recovery {
@@ -78,7 +81,8 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   const loadedAt = now()
   const tree = loaded?.tree ?? options.createTree()
   const files = logsIn(await disk.list(folders.logs))
-  const replayOptions = { disk, logger, folder: folders.logs, upTo: upTo ?? Infinity }
+  const { pause } = options
+  const replayOptions = { disk, logger, folder: folders.logs, upTo: upTo ?? Infinity, pause }
   const replay = new Replay(replayOptions, tree, loaded?.snapshot)
   await replay.run(files)
   if (!loaded && replay.appliedCount > 0 && !options.trustEmptySnapshot) {
@@ -132,7 +136,7 @@ interface Loaded {
 
 /** Loads the newest snapshot that is sound. Rejects when there are snapshots and none is. */
 async function loadNewestSnapshot(
-  { disk, createTree, compression, logger, upTo = Infinity }: RecoveryOptions,
+  { disk, createTree, compression, logger, upTo = Infinity, pause }: RecoveryOptions,
   folder: string,
   skipped: SkippedSnapshot[],
 ): Promise<Loaded | undefined> {
@@ -144,7 +148,7 @@ async function loadNewestSnapshot(
       if (!(await looksComplete(disk, `${folder}/${file.name}`))) {
         skipped.push({ file: file.name, reason: 'its writing was not finished' })
       } else {
-        const snapshot = await loadSnapshot(disk, folder, file, tree, compression)
+        const snapshot = await loadSnapshot(disk, folder, file, tree, compression, pause)
         if (upTo !== Infinity && !endsAtOrBefore(snapshot, upTo)) continue
         return { tree, file: file.name, snapshot }
       }

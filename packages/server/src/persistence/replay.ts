@@ -12,6 +12,7 @@ import { hasNonAsciiPaths } from './path-encoding.ts'
 import { RecentChecksums } from './recent-checksums.ts'
 import { repairTail, rewriteTail } from './repair-tail.ts'
 import type { LoadedSnapshot } from './snapshot-reader.ts'
+import type { Pause } from './pause.ts'
 import { decodeLoggedTxn } from './txn-codec.ts'
 
 export interface ReplayOptions {
@@ -21,6 +22,7 @@ export interface ReplayOptions {
   readonly folder: string
   /** Applies nothing above this transaction. */
   readonly upTo: Zxid
+  readonly pause: Pause | undefined
 }
 
 /** The end of a log that a crash cut short. It was never acknowledged. */
@@ -94,7 +96,7 @@ export class Replay {
 
   /** Reads the logs that hold transactions after the snapshot (disk-format 4.9). `files` are all logs, oldest first. */
   async run(files: readonly NamedFile[]): Promise<void> {
-    const { disk, folder, logger } = this.#options
+    const { disk, folder, logger, pause } = this.#options
     const start = this.#last + 1
     const first = Math.max(
       0,
@@ -103,7 +105,7 @@ export class Replay {
     const needed = files.slice(first)
     for (const [i, file] of needed.entries()) {
       const path = `${folder}/${file.name}`
-      const end = await scanLog(disk, path, (entry) => this.#entry(entry, path, file.name))
+      const end = await scanLog(disk, path, (entry) => this.#entry(entry, path, file.name), undefined, pause)
       this.readFiles.push(file.name)
       const isUnfinished = end.isTorn || end.missingEndMark !== undefined || end.end < LOG_HEADER_BYTES
       this.#newestFile = { path, end: end.missingEndMark === undefined ? end.end : end.missingEndMark + 1 }

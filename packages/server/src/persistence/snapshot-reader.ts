@@ -10,6 +10,7 @@ import {
   type PeekReader,
 } from './byte-stream.ts'
 import { DamageError } from './errors.ts'
+import type { Pause } from './pause.ts'
 import { snapshotKind, type NamedFile } from './file-names.ts'
 import { SnappyDecompressor } from './snappy.ts'
 import { SNAPSHOT_MAGIC, STREAM_SIGNATURE } from './snapshot-codec.ts'
@@ -38,6 +39,9 @@ export interface LoadedSnapshot {
   /** The last transaction whose effects the contents may include; undefined if it is not recorded (disk-format 7.6). */
   readonly lastZxid: Zxid | undefined
 }
+
+/** Nodes that are loaded between two calls of `Pause`, less one: a power of two less one. */
+const PAUSE_MASK = 63
 
 /** Checks the beginning and the end of a snapshot, which is cheap enough for many candidates (disk-format 7.5). */
 export async function looksComplete(disk: Disk, path: string): Promise<boolean> {
@@ -99,14 +103,14 @@ export async function loadSnapshot(
   file: NamedFile,
   tree: Tree,
   compressor: Compression,
+  pause?: Pause,
 ): Promise<LoadedSnapshot> {
   const path = `${folder}/${file.name}`
   const reader = await disk.openRead(path)
   const chunks = new FileChunks(reader, path, decompressorOf(file.name, compressor))
   try {
-    return await new SnapshotLoad(new ByteStream(chunks, path, TRY_OLDER_SNAPSHOT), tree, MAX_PART).file(
-      file.zxid,
-    )
+    const stream = new ByteStream(chunks, path, TRY_OLDER_SNAPSHOT)
+    return await new SnapshotLoad(stream, tree, MAX_PART, pause).file(file.zxid)
   } finally {
     await chunks.drain()
     await reader.close()
@@ -149,8 +153,10 @@ class SnapshotLoad {
   readonly #nodesWithoutAcl: string[] = []
 
   readonly #maxPart: number
+  readonly #pause: Pause | undefined
 
-  constructor(stream: ByteStream, tree: Tree, maxPart: number) {
+  constructor(stream: ByteStream, tree: Tree, maxPart: number, pause?: Pause) {
+    this.#pause = pause
     this.#in = stream
     this.#tree = tree
     this.#maxPart = maxPart
@@ -235,6 +241,7 @@ class SnapshotLoad {
     const stream = this.#in
     const bulk = this.#tree.bulkLoader()
     for (let nodes = 0; ; nodes++) {
+      if (this.#pause !== undefined && (nodes & PAUSE_MASK) === 0) await this.#pause()
       const pathLength = (stream.readerIfAvailable(4) ?? (await stream.require(4))).peekInt()
       this.#bound(pathLength, 0)
       let r = stream.readerIfAvailable(pathLength + 8) ?? (await stream.require(pathLength + 4))

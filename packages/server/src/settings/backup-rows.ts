@@ -1,3 +1,4 @@
+import { schedule } from './schedule.ts'
 import { duration, list, optional, pattern, size, text } from './value-types.ts'
 import { row } from './row.ts'
 
@@ -14,13 +15,21 @@ export const backupRows = {
     description:
       'Where the server writes backups: folders, or `s3://bucket/prefix`. Set the same on all members: one of them has the duty at a time.',
   }),
-  backupScheduleMs: row({
+  backupSchedule: row({
     group,
     key: 'backup.schedule',
-    type: duration('ms', { min: 0 }),
-    defaultValue: 3_600_000,
+    type: schedule(),
+    defaultValue: 3_600_000 as number | string,
     description:
-      'Time between two snapshots in a target. 0 writes one only where the log cannot go on without.',
+      'Time between two snapshots in a target, or when they are written, as cron says it: `30 3 * * *` is 3:30 in each night, in UTC. 0 writes one only where the log cannot go on without.',
+  }),
+  backupVerifyMs: row({
+    group,
+    key: 'backup.verify',
+    type: duration('ms', { min: 0 }),
+    defaultValue: 86_400_000,
+    description:
+      'Time between two verifications of the newest backup in a target: the member on duty loads the snapshot, replays the log, and compares nodes and digest. That takes the memory of a second tree. 0 leaves it out.',
   }),
   backupLogIntervalMs: row({
     group,

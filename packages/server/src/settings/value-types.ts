@@ -16,13 +16,14 @@ export interface ValueType<T> {
   readonly apacheReading?: (text: string) => string | undefined
 }
 
+/** The parts of a `ValueType` that differ from type to type. */
 type Parts<T> = Pick<ValueType<T>, 'read' | 'expected' | 'apacheReading'> &
   Partial<Pick<ValueType<T>, 'unit' | 'show'>> & {
     /** Builds the schema of a value. Called once a value is checked: most settings of a server keep their defaults. */
     readonly schema: () => z.ZodMiniType<T>
   }
 
-function valueType<T>({ schema, read, ...described }: Parts<T>): ValueType<T> {
+export function valueType<T>({ schema, read, ...described }: Parts<T>): ValueType<T> {
   let built: z.ZodMiniType<T> | undefined
   const accepts = (value: unknown): boolean => (built ??= schema()).safeParse(value).success
   return {

@@ -55,7 +55,7 @@ export const backupRoutes: readonly ApiRoute[] = [
   },
 ]
 
-function described({ url, lastBackupAt, intervalMs, contents, ...report }: BackupReport): object {
+function described({ url, lastBackupAt, intervalMs, contents, verified, ...report }: BackupReport): object {
   const { isOnDuty, member, isRunning, failures, problem } = report
   return {
     url,
@@ -66,6 +66,8 @@ function described({ url, lastBackupAt, intervalMs, contents, ...report }: Backu
     intervalSeconds: intervalMs / 1000,
     failures,
     problem: problem ?? null,
+    verified: verified === undefined ? null : new Date(verified.time).toISOString(),
+    verificationProblem: verified?.problem ?? null,
     bytes: contents?.bytes ?? null,
     snapshots: contents?.snapshots ?? null,
   }

@@ -324,6 +324,16 @@ function* backupFamilies({ backups }: AdminTarget): Generator<string> {
   yield* samples('zabra_backup_interval_seconds', 'gauge', ({ intervalMs }) => intervalMs / 1000)
   yield* samples('zabra_backup_bytes', 'gauge', ({ contents }) => contents?.bytes)
   yield* samples('zabra_backup_failures_total', 'counter', ({ failures }) => failures)
+  yield* samples(
+    'zabra_backup_last_verification_seconds',
+    'gauge',
+    ({ verified }) => verified && verified.time / 1000,
+  )
+  yield* samples(
+    'zabra_backup_verified',
+    'gauge',
+    ({ verified }) => verified && (verified.problem === null ? 1 : 0),
+  )
 }
 
 /** The largest counter of a zxid, after which a leader has to be elected. */

@@ -1,0 +1,116 @@
+import { SeededRandom, type Platform } from '@zabra/runtime'
+import { nodeCryptography } from '@zabra/runtime/node'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Catalog, FolderTarget, readVerification, type BackupStore } from '../backup/index.ts'
+import { TestServer } from '../testing/test-server.ts'
+import { BackupVerification } from './backup-verification.ts'
+
+const NODES = 300
+const HOUR = 3_600_000
+
+let server: TestServer
+let store: BackupStore
+let catalog: Catalog
+
+beforeEach(async () => {
+  server = await TestServer.start({ backupTargets: ['/backup'], backupVerifyMs: 0 })
+  const client = await server.connect()
+  for (let i = 0; i < NODES; i++) client.create(i, `/n${i}`)
+  await server.advance(60_000)
+  const random = new SeededRandom(1)
+  const target = new FolderTarget('/backup', { disk: server.disk, random })
+  store = { target, cryptography: nodeCryptography, random, key: undefined }
+  catalog = await Catalog.read(store)
+  expect(catalog.snapshots).toHaveLength(1)
+})
+
+afterEach(() => server.stop())
+
+/** Returns a verification on a clock that goes on by 5 ms with each look at it, and counts the turns that it waited for. */
+function create(platform: Partial<Platform> = {}, onTurn = (): void => {}) {
+  let now = 0
+  let turns = 0
+  const clock: Platform['clock'] = {
+    ...server.platform().clock,
+    wall: () => 1_700_000_000_000,
+    monotonic: () => (now += 5),
+    immediate: (action) => {
+      turns++
+      onTurn()
+      setImmediate(action)
+    },
+  }
+  const verification = new BackupVerification(store, { ...server.platform(), clock, ...platform }, HOUR)
+  return { verification, turns: () => turns }
+}
+
+const until = async (isDone: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await isDone())) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('the verification of backups', () => {
+  it('gives the event loop a turn every few milliseconds, and writes its result to the target', async () => {
+    expect(await readVerification(store)).toBeUndefined()
+    const { verification, turns } = create()
+    verification.runIfDue(catalog)
+    await until(() => verification.last !== undefined)
+    expect(verification.last).toMatchObject({ problem: null })
+    expect(turns()).toBeGreaterThanOrEqual(Math.floor(NODES / 64))
+    await until(async () => (await readVerification(store)) !== undefined)
+    expect(await readVerification(store)).toEqual(verification.last)
+  })
+
+  it('is not made again before its time, by any member', async () => {
+    const first = create()
+    first.verification.runIfDue(catalog)
+    await until(async () => (await readVerification(store)) !== undefined)
+    const second = create()
+    second.verification.runIfDue(catalog)
+    await until(() => second.verification.last !== undefined)
+    expect(second.turns()).toBe(0)
+  })
+
+  it('ends at once when the server stops, without a result', async () => {
+    let ended: Promise<void> | undefined
+    const { verification } = create({}, () => {
+      ended ??= verification.end()
+    })
+    verification.runIfDue(catalog)
+    await until(() => ended !== undefined)
+    await ended
+    expect(await readVerification(store)).toBeUndefined()
+    expect(server.logLines.filter(({ level }) => level === 'warn')).toEqual([])
+  })
+
+  it('is left out while a second tree may not fit into memory', async () => {
+    const { system } = server.platform()
+    for (const limits of [
+      { heap: 1000, process: Infinity },
+      { heap: Infinity, process: 1000 },
+    ]) {
+      const small = {
+        ...system,
+        residentMemory: () => 600,
+        heap: () => ({ used: 600, external: 0 }),
+        memoryLimits: () => limits,
+      }
+      const { verification } = create({ system: small })
+      const before = server.logLines.length
+      verification.runIfDue(catalog)
+      await until(() => server.logLines.length > before)
+      expect(server.logLines.at(-1)?.sentence).toContain('the memory for a second tree is missing')
+    }
+    expect(await readVerification(store)).toBeUndefined()
+  })
+
+  it('reports no damage of a backup that was removed meanwhile', async () => {
+    for (const path of server.disk.paths())
+      if (/^\/backup\/(?:snapshot|manifest)\//.test(path)) await server.disk.remove(path)
+    const { verification, turns } = create()
+    verification.runIfDue(catalog)
+    await server.untilIdle()
+    expect(turns()).toBe(0)
+    expect(await readVerification(store)).toBeUndefined()
+    expect(server.logLines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+})

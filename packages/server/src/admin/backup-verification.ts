@@ -1,0 +1,139 @@
+import type { Platform } from '@zabra/runtime'
+import {
+  Catalog,
+  manifestName,
+  readVerification,
+  verifyDeep,
+  writeVerification,
+  type BackupStore,
+  type VerificationRecord,
+} from '../backup/index.ts'
+
+/** Longest time in which a verification holds the event loop, in milliseconds. */
+const SLICE_MS = 4
+/** Time after a verification that could not be made before the next attempt, in milliseconds. */
+const RETRY_MS = 3_600_000
+/** Part of a limit of memory that a verification leaves free. */
+const SPARE = 0.15
+
+/** Says that a verification was ended because the server stops or lost the duty. */
+class VerificationStopped extends Error {}
+
+/** Verifies the newest backup of a target by replay, again and again, beside the work of the server. */
+export class BackupVerification {
+  readonly #store: BackupStore
+  readonly #platform: Platform
+  readonly #intervalMs: number
+  #last: VerificationRecord | undefined
+  #hasRead = false
+  /** When the next attempt may begin, on the monotonic clock. */
+  #notBefore = -Infinity
+  #running: Promise<void> | undefined
+  #isStopped = false
+
+  /** `intervalMs`: time between two verifications; 0 for none. */
+  constructor(store: BackupStore, platform: Platform, intervalMs: number) {
+    this.#store = store
+    this.#platform = platform
+    this.#intervalMs = intervalMs
+  }
+
+  /** The last result, by any member; undefined before the first, and on a server that is not on duty. */
+  get last(): VerificationRecord | undefined {
+    return this.#last
+  }
+
+  /** Begins a verification if one is due. Call it while this server has the duty. */
+  runIfDue(catalog: Catalog | undefined): void {
+    if (this.#intervalMs === 0 || this.#running !== undefined || this.#isStopped) return
+    if (catalog === undefined || catalog.snapshots.length === 0) return
+    if (this.#platform.clock.monotonic() < this.#notBefore) return
+    this.#running = this.#run(catalog)
+      .catch((error: unknown) => this.#onFailure(error))
+      .finally(() => (this.#running = undefined))
+  }
+
+  /** Ends a verification that runs, and forgets the last result: another member may have the duty. */
+  async end(): Promise<void> {
+    this.#hasRead = false
+    this.#last = undefined
+    this.#isStopped = true
+    await this.#running
+    this.#isStopped = false
+  }
+
+  async #run(catalog: Catalog): Promise<void> {
+    if (!this.#hasRead) this.#last = await readVerification(this.#store)
+    this.#hasRead = true
+    const { clock, compression, logger } = this.#platform
+    const age = clock.wall() - (this.#last?.time ?? -Infinity)
+    // A time in the future is that of another clock.
+    if (age >= 0 && age < this.#intervalMs) return
+    const { url } = this.#store.target
+    if (this.#lacksMemory()) {
+      this.#notBefore = clock.monotonic() + this.#intervalMs
+      const sentence =
+        'The backup was not verified: the memory for a second tree is missing. Run zabra backup verify --deep on another machine, and set backup.verify=0'
+      return logger.warn({ target: url }, sentence)
+    }
+    const chain = catalog.newestChain()
+    const begun = clock.monotonic()
+    const { upTo, defect } = await verifyDeep(this.#store, chain, {
+      compression,
+      toEnd: true,
+      pause: this.#pause(),
+    })
+    const snapshot = manifestName(chain.snapshot)
+    if (defect !== undefined) {
+      const present = (await Catalog.read(this.#store)).snapshots
+      // Pruned meanwhile, or replaced by another one of the same transaction.
+      if (!present.some(({ piece }) => piece.name === chain.snapshot.piece.name)) return
+    }
+    const time = Math.floor(clock.wall())
+    this.#last = { time, snapshot, problem: defect?.problem ?? null }
+    const facts = { target: url, snapshot, upTo, ms: Math.round(clock.monotonic() - begun) }
+    if (defect === undefined) logger.info(facts, 'Verified the newest backup by replay')
+    else logger.error({ ...facts, reason: defect.problem }, 'The newest backup cannot be restored')
+    await writeVerification(this.#store, this.#last)
+  }
+
+  /** Returns the pauses of a verification, which end it once the server stops. */
+  #pause(): () => Promise<void> | undefined {
+    const { clock } = this.#platform
+    let since = clock.monotonic()
+    return () => {
+      if (this.#isStopped) throw new VerificationStopped()
+      if (clock.monotonic() - since < SLICE_MS) return undefined
+      return new Promise((resolve) => {
+        clock.immediate(() => {
+          since = clock.monotonic()
+          resolve()
+        })
+      })
+    }
+  }
+
+  /** Whether a second tree may not fit into the memory of the process. */
+  #lacksMemory(): boolean {
+    const { system } = this.#platform
+    const heap = system.heap?.()
+    const limits = system.memoryLimits?.()
+    if (heap === undefined || limits === undefined) return false
+    const resident = system.residentMemory()
+    return (
+      2 * heap.used > limits.heap * (1 - SPARE) ||
+      resident + heap.used + heap.external > limits.process * (1 - SPARE)
+    )
+  }
+
+  #onFailure(error: unknown): void {
+    if (error instanceof VerificationStopped) return
+    const { clock, logger } = this.#platform
+    this.#notBefore = clock.monotonic() + RETRY_MS
+    const reason = error instanceof Error ? error.message : String(error)
+    logger.warn(
+      { target: this.#store.target.url, reason },
+      'A backup could not be verified; trying again in an hour',
+    )
+  }
+}
