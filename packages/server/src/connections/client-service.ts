@@ -211,7 +211,7 @@ export class ClientService {
     if (settings.eagerAclCheck && settings.ensemble !== undefined)
       this.eagerAccess = new EagerAccessCheck(tree, acls)
     this.watches = new WatchManager(tree.options.hashKey)
-    this.watchNotifier = new WatchNotifier(this.watches, acls)
+    this.watchNotifier = new WatchNotifier(this.watches, acls, stats.watches)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
     const onQuotaExceeded = quotaWarnings(platform)
     this.pipeline = createPipeline({

@@ -1,7 +1,8 @@
 import { Histogram } from '../core/histogram.ts'
+import { Statistics } from '../core/statistics.ts'
 
-/** Holds the statistics of a member about elections and replication, since its start. Times are in milliseconds. */
-export class EnsembleStats {
+/** Holds the statistics of a member about elections and replication. Times are in milliseconds. */
+export class EnsembleStats extends Statistics {
   /** From the search for a leader to a decided role. */
   readonly electionTime = new Histogram()
   /** From the end of one role to the next one that serves. */

@@ -213,9 +213,7 @@ export class AdminServer {
 
   #scheduleRotation(): void {
     this.#cancelRotation = this.#platform.clock.after(WINDOW_PART_MS, 'window of percentiles', () => {
-      const { stats, watchNotifier } = this.#target?.service ?? {}
-      stats?.rotate()
-      for (const histogram of Object.values(watchNotifier?.recipients ?? {})) histogram.rotate()
+      this.#target?.service?.stats.rotate()
       this.#scheduleRotation()
     })
   }

@@ -101,6 +101,38 @@ describe('the metrics', () => {
     await fixture.stop()
   })
 
+  it('go on counting after srst, which sets mntr to 0', async () => {
+    const ensemble = await Ensemble.start(3)
+    const leader = ensemble.member(ensemble.leader!)
+    const client = await ensemble.client(leader.id)
+    client.read(1, OpCode.exists, '/a', true)
+    await ensemble.create(client, '/a')
+    await ensemble.advance(100)
+    const countsIn = (text: string): ReadonlyMap<string, number> => {
+      const counted = [...typesIn(text)].filter(([, type]) => type !== 'gauge').map(([name]) => name)
+      const lines = text.split('\n').filter((line) => !line.startsWith('#') && !line.includes('quantile='))
+      return new Map(
+        lines
+          .filter((line) => counted.some((name) => line.startsWith(name)))
+          .map((line) => [line.slice(0, line.lastIndexOf(' ')), valueOf(line, line.split(' ')[0]!)]),
+      )
+    }
+    const before = countsIn(await metricsOf(leader))
+    const mntr = await ensemble.command(leader.id, 'mntr')
+    await ensemble.command(leader.id, 'srst')
+    const text = await metricsOf(leader)
+    const after = countsIn(text)
+    const fallen = [...before].filter(([sample, value]) => !(after.get(sample)! >= value))
+    expect(before.size).toBeGreaterThan(300)
+    expect(fallen).toEqual([])
+    expect(valueOf(text, 'node_created_watch_count_count')).toBe(1)
+    const counted =
+      /^zk_(?:cnt_updatelatency|proposal_count|looking_count|connection_request_count|sum_sync_processor_batch_size|watch_bytes)\t(\d+)$/gm
+    const numbersIn = (answer: string) => [...answer.matchAll(counted)].map(([, value]) => Number(value))
+    expect(numbersIn(mntr).every((value) => value > 0)).toBe(true)
+    expect(numbersIn(await ensemble.command(leader.id, 'mntr'))).toEqual([0, 0, 0, 0, 0, 0])
+  })
+
   it('have the files, the commit path and the limits of an ensemble', async () => {
     const ensemble = await Ensemble.start(3, { auditEnabled: true })
     const client = await ensemble.client(ensemble.leader!)

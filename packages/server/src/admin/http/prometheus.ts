@@ -1,4 +1,5 @@
 import { counterOf, epochOf } from '@zabra/protocol'
+import type { Pauses } from '@zabra/runtime'
 import type { RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
 import {
@@ -12,41 +13,13 @@ import {
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
-import { monitorMetrics } from '../mntr.ts'
+import { counterMetrics, monitorMetrics } from '../mntr.ts'
 import type { ServerReport } from '../server-report.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
 import { readiness } from './health.ts'
 
 /** The content type of Prometheus' text format; scrapers refuse an answer without one. */
 export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-
-/** Keys of `mntr` that are counters in Apache ZooKeeper; the others are gauges there. */
-const COUNTERS = new Set([
-  'connection_request_count',
-  'connection_rejected',
-  'connection_drop_count',
-  'connection_revalidate_count',
-  'sessionless_connections_expired',
-  'stale_sessions_expired',
-  'bytes_received_count',
-  'response_bytes',
-  'watch_bytes',
-  'request_throttle_wait_count',
-  'large_requests_rejected',
-  'snapshot_error_count',
-  'tls_handshake_exceeded',
-  'unsuccessful_handshake',
-  'unrecoverable_error_count',
-  'digest_mismatches_count',
-  'looking_count',
-  'diff_count',
-  'snap_count',
-  'proposal_count',
-  'commit_count',
-  'learner_proposal_received_count',
-  'learner_commit_received_count',
-  'revalidate_count',
-])
 
 /** Keys of `mntr` that this server adds; here they have names of their own. */
 const OWN_KEYS = new Set([
@@ -65,7 +38,7 @@ const ROLES = ['leader', 'follower', 'observer', 'standalone', 'read-only', 'loo
 const TIME_BUCKETS = [17, 7, 152] as const
 /** Bounds of the histograms of counts: every seventh bucket, from about 1 to 4096. */
 const COUNT_BUCKETS = [49, 7, 137] as const
-const DELAY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
+const PAUSE_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
 
 /** Figures that need a call to the system. */
 export interface DiskFigures {
@@ -146,7 +119,7 @@ function* serverFamilies(
   server: ServerReport,
   target: AdminTarget,
 ): Generator<readonly [name: string, text: string]> {
-  const { stats, watchNotifier } = server
+  const { stats } = server
   const { ensemble, startup } = stats
   const summaries: readonly (readonly [name: string, values: Histogram])[] = [
     ['readlatency', stats.readLatency],
@@ -154,10 +127,10 @@ function* serverFamilies(
     ['fsynctime', stats.fsyncTime],
     ['snapshottime', stats.snapshotTime],
     ['sync_processor_batch_size', stats.batchSize],
-    ['node_created_watch_count', watchNotifier.recipients.created],
-    ['node_deleted_watch_count', watchNotifier.recipients.deleted],
-    ['node_changed_watch_count', watchNotifier.recipients.changed],
-    ['node_children_watch_count', watchNotifier.recipients.children],
+    ['node_created_watch_count', stats.watches.created],
+    ['node_deleted_watch_count', stats.watches.deleted],
+    ['node_changed_watch_count', stats.watches.changed],
+    ['node_children_watch_count', stats.watches.children],
     ['election_time', ensemble.electionTime],
     ['unavailable_time', ensemble.unavailableTime],
     ['follower_sync_time', ensemble.followerSyncTime],
@@ -172,34 +145,32 @@ function* serverFamilies(
     ['connection_token_deficit', stats.tokenDeficit],
   ]
   for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
-  yield* counters(server)
+  const counters = [...counterMetrics(server, 'start'), ...otherCounters(server)]
+  for (const [name, value] of counters) yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
   yield* quotaFamilies(server.tree)
   const inSummaries = new Set(summaries.map(([name]) => name))
+  const inCounters = new Set(counters.map(([name]) => name))
   for (const [key, value] of monitorMetrics(server, target.startedAt)) {
-    if (OWN_KEYS.has(key) || inSummaries.has(key.replace(/^(?:avg|min|max|cnt|sum|p\d+)_/, ''))) continue
+    if (OWN_KEYS.has(key) || inCounters.has(key)) continue
+    if (inSummaries.has(key.replace(/^(?:avg|min|max|cnt|sum|p\d+)_/, ''))) continue
     if (!/^-?\d+(?:\.\d+)?$/.test(String(value))) continue
-    const type = COUNTERS.has(key) ? 'counter' : 'gauge'
-    yield [key, `${family(key, type)}${key} ${decimal(Number(value))}\n`]
+    yield [key, `${family(key, 'gauge')}${key} ${decimal(Number(value))}\n`]
   }
 }
 
-/** Yields the counters of Apache ZooKeeper that are no keys of `mntr`. */
-function* counters({ stats, role }: ServerReport): Generator<readonly [name: string, text: string]> {
+/** Returns the counters of Apache ZooKeeper that are no keys of `mntr`. */
+function otherCounters({ stats, role }: ServerReport): (readonly [name: string, value: number])[] {
   const { ensemble } = stats
-  const committed =
-    role.member === undefined ? stats.batchSize.sum : ensemble.commitCount + ensemble.learnerCommitsReceived
-  for (const [name, value] of [
-    ['snapshot_rate_limited_count', stats.snapshotsRateLimited],
-    ['restore_rate_limited_count', stats.restoresRateLimited],
-    ['restore_error_count', stats.restoreErrors],
-    ['sync_processor_request_queued', stats.batchSize.sum],
-    ['request_commit_queued', committed],
-    [
-      'prep_processor_request_queued',
-      role.mode === 'standalone' ? stats.batchSize.sum : ensemble.proposalCount,
-    ],
-  ] as const)
-    yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
+  const logged = stats.batchSize.totalSum
+  const committed = ensemble.total('commitCount') + ensemble.total('learnerCommitsReceived')
+  return [
+    ['snapshot_rate_limited_count', stats.total('snapshotsRateLimited')],
+    ['restore_rate_limited_count', stats.total('restoresRateLimited')],
+    ['restore_error_count', stats.total('restoreErrors')],
+    ['sync_processor_request_queued', logged],
+    ['request_commit_queued', role.member === undefined ? logged : committed],
+    ['prep_processor_request_queued', role.mode === 'standalone' ? logged : ensemble.total('proposalCount')],
+  ]
 }
 
 /** Quotas for which limits and usage are reported. */
@@ -261,11 +232,11 @@ function* ownFamilies({
   yield* timeSamples('zabra_request_seconds', stats.updateLatency, 'kind="write",')
   yield family('zabra_fsync_seconds', 'histogram')
   yield* timeSamples('zabra_fsync_seconds', stats.fsyncTime)
-  yield* counter('zabra_transactions_total', stats.batchSize.sum)
+  yield* counter('zabra_transactions_total', stats.batchSize.totalSum)
   yield family('zabra_fsync_batch', 'histogram')
   for (const [bound, count] of stats.batchSize.cumulative(...COUNT_BUCKETS))
     yield bucket('zabra_fsync_batch', '', Number(bound.toPrecision(3)), count)
-  yield* histogramEnd('zabra_fsync_batch', '', stats.batchSize.count, stats.batchSize.sum)
+  yield* histogramEnd('zabra_fsync_batch', '', stats.batchSize.totalCount, stats.batchSize.totalSum)
   yield family('zabra_connections_refused_total', 'counter')
   for (const [reason, count] of Object.entries({
     ...stats.refusals,
@@ -280,7 +251,7 @@ function* ownFamilies({
     yield* timeSamples('zabra_propagation_seconds', propagationLatency)
     yield family('zabra_election_seconds', 'histogram')
     yield* timeSamples('zabra_election_seconds', electionTime)
-    yield* counter('zabra_unavailable_seconds_total', unavailableTime.sum / 1000)
+    yield* counter('zabra_unavailable_seconds_total', unavailableTime.totalSum / 1000)
   }
   yield* gauge('zabra_epoch', epochOf(tree.lastZxid))
   yield* gauge('zabra_last_zxid', tree.lastZxid)
@@ -348,20 +319,27 @@ function* runtimeFamilies({ platform: { system } }: AdminTarget): Generator<stri
   }
   const activeMs = system.eventLoopActive?.()
   if (activeMs !== undefined) yield* counter('zabra_event_loop_active_seconds_total', activeMs / 1000)
-  const gcMs = system.gcTime?.()
-  if (gcMs !== undefined) yield* counter('zabra_gc_seconds_total', gcMs / 1000)
+  const collections = [...(system.gcPauses?.() ?? [])]
+  if (collections.length > 0) yield family('zabra_gc_seconds_total', 'counter')
+  for (const [kind, { sum }] of collections) yield `zabra_gc_seconds_total{kind="${kind}"} ${sum / 1000}\n`
+  if (collections.length > 0) yield family('zabra_gc_pause_seconds', 'histogram')
+  for (const [kind, pauses] of collections)
+    yield* pauseSamples('zabra_gc_pause_seconds', pauses, `kind="${kind}",`)
   const delays = system.eventLoopDelays?.()
   if (delays === undefined) return
-  const name = 'zabra_event_loop_delay_seconds'
-  yield family(name, 'histogram')
-  for (const bound of DELAY_BOUNDS_MS) yield bucket(name, '', bound / 1000, delays.countUpTo(bound))
-  yield* histogramEnd(name, '', delays.count, delays.sum / 1000)
+  yield family('zabra_event_loop_delay_seconds', 'histogram')
+  yield* pauseSamples('zabra_event_loop_delay_seconds', delays)
+}
+
+function* pauseSamples(name: string, pauses: Pauses, labels = ''): Generator<string> {
+  for (const bound of PAUSE_BOUNDS_MS) yield bucket(name, labels, bound / 1000, pauses.countUpTo(bound))
+  yield* histogramEnd(name, labels, pauses.count, pauses.sum / 1000)
 }
 
 function* timeSamples(name: string, values: Histogram, labels = ''): Generator<string> {
   for (const [ms, count] of values.cumulative(...TIME_BUCKETS))
     yield bucket(name, labels, Number((ms / 1000).toPrecision(3)), count)
-  yield* histogramEnd(name, labels, values.count, values.sum / 1000)
+  yield* histogramEnd(name, labels, values.totalCount, values.totalSum / 1000)
 }
 
 const bucket = (name: string, labels: string, bound: number, count: number): string =>
@@ -377,7 +355,7 @@ function summary(name: string, values: Histogram, quantiles: readonly number[]):
   const lines = quantiles.map(
     (quantile) => `${name}{quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
   )
-  return `${family(name, 'summary')}${lines.join('')}${name}_count ${decimal(values.count)}\n${name}_sum ${decimal(values.sum)}\n`
+  return `${family(name, 'summary')}${lines.join('')}${name}_count ${decimal(values.totalCount)}\n${name}_sum ${decimal(values.totalSum)}\n`
 }
 
 function* gauge(name: string, value: number, labels = ''): Generator<string> {
