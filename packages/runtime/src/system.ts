@@ -21,6 +21,8 @@ export interface System {
   maxGcPause?(): number
   /** Returns the delays of the event loop. Absent where the platform cannot measure it. */
   eventLoopDelays?(): Pauses
+  /** Returns the processor time of the process in milliseconds. Absent where the platform cannot measure it. */
+  cpuTime?(): number
   /** Returns the time for which the event loop was busy since the process started, in milliseconds. Absent where the platform cannot measure it. */
   eventLoopActive?(): number
   /** Returns the garbage collections of each kind, such as `minor`. Absent where the platform cannot measure it. */

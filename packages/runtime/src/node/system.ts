@@ -122,6 +122,10 @@ export const nodeSystem: System = {
   },
   maxGcPause: () => maxPause,
   gcPauses: () => collections,
+  cpuTime() {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1000
+  },
   eventLoopActive: () => builtinModule('node:perf_hooks').performance.eventLoopUtilization().active,
   eventLoopDelays() {
     if (delays === undefined || delays.count === 0) return { count: 0, sum: 0, countUpTo: () => 0 }

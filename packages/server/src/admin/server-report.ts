@@ -41,13 +41,14 @@ export interface ServerReport {
   readonly localSessions: SessionTracker | undefined
   readonly pipeline: Pick<
     ClientService['pipeline'],
-    'outstanding' | 'isWritable' | 'digests' | 'closeSession'
+    'outstanding' | 'queues' | 'isWritable' | 'digests' | 'closeSession'
   >
   readonly watches: Pick<WatchManager<ClientChannel>, 'data' | 'child' | 'size'>
   readonly stats: ServerStats
   readonly audit: AuditLog | undefined
   readonly slowRequests: Pick<ClientService['slowRequests'], 'newestFirst'>
   readonly topRequests: Pick<ClientService['topRequests'], 'look'>
+  readonly throttler: Pick<ClientService['throttler'], 'size'>
   readonly connections: Iterable<ConnectionReport> & {
     readonly size: number
     ofSession(id: SessionId): ConnectionReport | undefined

@@ -2,6 +2,7 @@ import type { HandshakeStats } from '@zabra/runtime'
 import { Histogram, summaryOfBoth, type Summary } from '../core/histogram.ts'
 import { Statistics } from '../core/statistics.ts'
 import { WatchStats } from '../core/watches/index.ts'
+import { WriteStages } from '../core/write-stages.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 
@@ -28,6 +29,9 @@ export class ServerStats extends Statistics {
   /** From the receipt of a read to its reply; of every request that is no write. */
   readonly readLatency = new Histogram()
   readonly updateLatency = new Histogram()
+  /** From the receipt of a sync, and of a connect request for a session, to its reply. */
+  readonly syncLatency = new Histogram()
+  readonly sessionLatency = new Histogram()
   readonly fsyncTime = new Histogram()
   readonly snapshotTime = new Histogram()
   /** Transactions in one flush of the log. */
@@ -43,6 +47,8 @@ export class ServerStats extends Statistics {
   readonly requests = new RequestCounts()
   readonly ensemble = new EnsembleStats()
   readonly watches = new WatchStats()
+  /** Kept by `reset`. */
+  readonly stages = new WriteStages()
   /** Connections and sessions that were refused; all reasons are there from the begin. Kept by `reset`. */
   readonly refusals: Record<RefusalReason, number> = {
     address: 0,
@@ -61,7 +67,6 @@ export class ServerStats extends Statistics {
   maxResponseSize = -1
   /** Flushes of the log that took longer than `fsync.warningthresholdms`. */
   slowFsyncs = 0
-  lastFsyncMs = 0
   received = 0
   sent = 0
   requestBytes = 0
@@ -76,6 +81,9 @@ export class ServerStats extends Statistics {
   sessionsRequested = 0
   sessionsResumed = 0
   sessionsExpired = 0
+  /** Sessions that their clients have ended here, and that operators have. */
+  sessionsClosed = 0
+  sessionsKilled = 0
   /** Connections that sent no request in time. */
   sessionlessExpired = 0
   requestsThrottled = 0
