@@ -41,16 +41,10 @@ const collections = new Map(
 /** Returns the name of a kind of garbage collection by its number in `performance`. */
 function kindOf(detail: unknown): string {
   const { constants } = builtinModule('node:perf_hooks')
-  switch ((detail as { readonly kind?: number } | undefined)?.kind) {
-    case constants.NODE_PERFORMANCE_GC_MINOR:
-      return 'minor'
-    case constants.NODE_PERFORMANCE_GC_INCREMENTAL:
-      return 'incremental'
-    case constants.NODE_PERFORMANCE_GC_WEAKCB:
-      return 'weak_callbacks'
-    default:
-      return 'major'
-  }
+  const kind = (detail as { readonly kind?: number } | undefined)?.kind
+  if (kind === constants.NODE_PERFORMANCE_GC_MINOR) return 'minor'
+  if (kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) return 'incremental'
+  return kind === constants.NODE_PERFORMANCE_GC_WEAKCB ? 'weak_callbacks' : 'major'
 }
 
 function monitorDelays(resolution: number): IntervalHistogram {
