@@ -18,8 +18,8 @@
 //   DiskFault
 //   DiskOperation
 //   DiskReader
+//   DiskSpace
 //   DiskWriter
-//   EventLoopDelays
 //   HandshakeStats
 //   Hash
 //   HttpHandler
@@ -38,6 +38,7 @@
 //   Network
 //   NetworkError
 //   NetworkFactories
+//   Pauses
 //   PeerIdentity
 //   Platform
 //   Random
@@ -178,7 +179,7 @@ export interface Disk {
     rename(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
-    freeSpace(folder: string): Promise<number>;
+    space(folder: string): Promise<DiskSpace>;
 }
 
 export declare class DiskError extends Error {
@@ -192,6 +193,11 @@ export interface DiskReader {
     read(into: Uint8Array, position: number): Promise<number>;
     size(): Promise<number>;
     close(): Promise<void>;
+}
+
+export interface DiskSpace {
+    readonly free: number;
+    readonly size: number;
 }
 
 export interface DiskWriter {
@@ -319,7 +325,7 @@ export declare class MemoryDisk implements Disk {
     rename(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
-    freeSpace(): Promise<number>;
+    space(): Promise<DiskSpace>;
 }
 
 // memory-network.d.ts
@@ -537,7 +543,7 @@ export declare class NodeDisk implements Disk {
     rename(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
-    freeSpace(folder: string): Promise<number>;
+    space(folder: string): Promise<DiskSpace>;
 }
 
 // node/gzip.d.ts
@@ -668,7 +674,7 @@ export declare class Sfc32 {
 
 // system.d.ts
 
-export interface EventLoopDelays {
+export interface Pauses {
     readonly count: number;
     readonly sum: number;
     countUpTo(ms: number): number;
@@ -679,9 +685,10 @@ export interface System {
     residentMemory(): number;
     maxEventLoopDelay?(): number;
     maxGcPause?(): number;
-    eventLoopDelays?(): EventLoopDelays;
+    eventLoopDelays?(): Pauses;
+    cpuTime?(): number;
     eventLoopActive?(): number;
-    gcTime?(): number;
+    gcPauses?(): ReadonlyMap<string, Pauses>;
     resetPauses?(): void;
     heap?(): {
         readonly used: number;

@@ -28,8 +28,13 @@ export interface Disk {
   remove(path: string): Promise<void>
   /** Makes the creations, renames and removals of files in `folder` durable. */
   syncFolder(folder: string): Promise<void>
-  /** Resolves to the free bytes for this user on the file system of `folder`. */
-  freeSpace(folder: string): Promise<number>
+  /** Resolves to the size of the file system of `folder`, and to what is free for this user, in bytes. */
+  space(folder: string): Promise<DiskSpace>
+}
+
+export interface DiskSpace {
+  readonly free: number
+  readonly size: number
 }
 
 export interface DiskReader {

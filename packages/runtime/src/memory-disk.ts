@@ -1,4 +1,4 @@
-import { DiskError, type Disk, type DiskReader, type DiskWriter } from './disk.ts'
+import { DiskError, type Disk, type DiskReader, type DiskSpace, type DiskWriter } from './disk.ts'
 
 class MemoryFile {
   /** The contents that programs read. */
@@ -186,8 +186,8 @@ export class MemoryDisk implements Disk {
     for (const [path, file] of this.#files) if (folderOf(path) === folder) this.#durableNames.set(path, file)
   }
 
-  async freeSpace(): Promise<number> {
-    return this.freeBytes
+  async space(): Promise<DiskSpace> {
+    return { free: this.freeBytes, size: 2 ** 41 }
   }
 
   #file(path: string): MemoryFile {

@@ -1,8 +1,8 @@
-/** The distribution of the delays of the event loop, in milliseconds. */
-export interface EventLoopDelays {
+/** The distribution of pauses of the event loop since the start of the process, in milliseconds. */
+export interface Pauses {
   readonly count: number
   readonly sum: number
-  /** Returns how many delays were up to a bound. */
+  /** Returns how many were up to a bound: exact for 1, 2 and 5, for ten times these, and so on up to 10,000. */
   countUpTo(ms: number): number
 }
 
@@ -19,16 +19,15 @@ export interface System {
   maxEventLoopDelay?(): number
   /** Returns the longest garbage collection since `resetPauses`, in milliseconds. Absent where the platform cannot measure it. */
   maxGcPause?(): number
-  /**
-   * Returns the delays of the event loop since `resetPauses`, in milliseconds: their number and sum, and how many were up to a bound.
-   * Absent where the platform cannot measure it.
-   */
-  eventLoopDelays?(): EventLoopDelays
+  /** Returns the delays of the event loop. Absent where the platform cannot measure it. */
+  eventLoopDelays?(): Pauses
+  /** Returns the processor time of the process in milliseconds. Absent where the platform cannot measure it. */
+  cpuTime?(): number
   /** Returns the time for which the event loop was busy since the process started, in milliseconds. Absent where the platform cannot measure it. */
   eventLoopActive?(): number
-  /** Returns the time that garbage collections have taken in all, in milliseconds. Absent where the platform cannot measure it. */
-  gcTime?(): number
-  /** Resets `maxEventLoopDelay`, `maxGcPause` and `eventLoopDelays`. */
+  /** Returns the garbage collections of each kind, such as `minor`. Absent where the platform cannot measure it. */
+  gcPauses?(): ReadonlyMap<string, Pauses>
+  /** Resets `maxEventLoopDelay` and `maxGcPause`. */
   resetPauses?(): void
   /** Returns the bytes of JavaScript objects, garbage included, and of memory outside the heap that they own, such as buffers. */
   heap?(): { readonly used: number; readonly external: number }

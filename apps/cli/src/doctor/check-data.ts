@@ -55,7 +55,7 @@ export async function* checkData(
     )
     return
   }
-  const free = await disk.freeSpace(logs)
+  const { free } = await disk.space(logs)
   if (free < MIN_FREE_BYTES)
     yield warning(
       'disk-full',

@@ -166,6 +166,6 @@ function readOnlyDisk(find: (path: string) => Uint8Array | undefined): Disk {
     rename: refuse,
     remove: refuse,
     syncFolder: refuse,
-    freeSpace: () => Promise.resolve(0),
+    space: () => Promise.resolve({ free: 0, size: 0 }),
   }
 }

@@ -85,16 +85,26 @@ describe('nodeSystem and nodeRandom', () => {
     expect(nodeSystem.fileDescriptors().open).toBe(before)
   })
 
-  it('maxGcPause is the longest garbage collection since resetPauses', async () => {
+  it('maxGcPause is the longest garbage collection since resetPauses, which leaves gcPauses and eventLoopDelays', async () => {
     nodeSystem.resetPauses!()
+    const counts = (): number[] => [...nodeSystem.gcPauses!().values()].map(({ count }) => count)
     expect(nodeSystem.maxGcPause!()).toBe(0)
     const kept: unknown[] = []
     while (nodeSystem.maxGcPause!() === 0) {
       for (let i = 0; i < 100_000; i++) kept[i % 1000] = { i }
       await new Promise((resolve) => setImmediate(resolve))
     }
+    while (nodeSystem.eventLoopDelays!().count === 0) await new Promise((resolve) => setImmediate(resolve))
+    const before = [nodeSystem.eventLoopDelays!().count, ...counts()]
     nodeSystem.resetPauses!()
     expect(nodeSystem.maxGcPause!()).toBe(0)
+    const after = [nodeSystem.eventLoopDelays!().count, ...counts()]
+    expect(after.map((count, i) => count >= before[i]!)).not.toContain(false)
+    const [minor] = [...nodeSystem.gcPauses!()]
+    expect(minor![0]).toBe('minor')
+    expect(minor![1].count).toBeGreaterThan(0)
+    expect(minor![1].sum).toBeGreaterThan(0)
+    expect(minor![1].countUpTo(10_000)).toBe(minor![1].count)
   })
   it('below returns numbers below the limit', () => {
     for (let i = 0; i < 100; i++) expect(nodeRandom.below(3)).toBeLessThan(3)

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { DiskError, type Disk, type DiskReader, type DiskWriter } from '../disk.ts'
+import { DiskError, type Disk, type DiskReader, type DiskSpace, type DiskWriter } from '../disk.ts'
 
 /** The file system of this machine. Every failure is a `DiskError` that names the call, the file and the code. */
 export class NodeDisk implements Disk {
@@ -98,9 +98,9 @@ export class NodeDisk implements Disk {
     }
   }
 
-  async freeSpace(folder: string): Promise<number> {
-    const { bavail, bsize } = await attempt('ask for the free space of', folder, () => statfs(folder))
-    return bavail * bsize
+  async space(folder: string): Promise<DiskSpace> {
+    const { bavail, blocks, bsize } = await attempt('ask for the space of', folder, () => statfs(folder))
+    return { free: bavail * bsize, size: blocks * bsize }
   }
 }
 

@@ -1,23 +1,69 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import type { IntervalHistogram } from 'node:perf_hooks'
+import type { IntervalHistogram, PerformanceEntry } from 'node:perf_hooks'
 import { arch, freemem, hostname, release, tmpdir, totalmem, type, userInfo } from 'node:os'
-import type { System } from '../system.ts'
+import type { Pauses, System } from '../system.ts'
 import { builtinModule } from './builtin-module.ts'
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
 
-/** Interval at which the platform samples the delay of the event loop. */
-const DELAY_RESOLUTION_MS = 2
+/** Interval at which the platform samples the delay of the event loop for `maxEventLoopDelay`, which can be reset. */
+const MAX_RESOLUTION_MS = 2
+/** The same for `eventLoopDelays`. */
+const DELAY_RESOLUTION_MS = 10
+let delaysSinceReset: IntervalHistogram | undefined
 let delays: IntervalHistogram | undefined
 let maxPause = 0
-let gcMs = 0
+
+/** Upper bounds of the buckets of `PauseCounts`, in milliseconds. */
+const BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
+
+class PauseCounts implements Pauses {
+  count = 0
+  sum = 0
+  readonly #buckets = BOUNDS_MS.map(() => 0)
+
+  add(ms: number): void {
+    this.count++
+    this.sum += ms
+    const bucket = BOUNDS_MS.findIndex((bound) => ms <= bound)
+    if (bucket >= 0) this.#buckets[bucket]!++
+  }
+
+  countUpTo(ms: number): number {
+    return this.#buckets.reduce((sum, count, i) => (BOUNDS_MS[i]! <= ms ? sum + count : sum), 0)
+  }
+}
+
+const collections = new Map(
+  ['minor', 'major', 'incremental', 'weak_callbacks'].map((kind) => [kind, new PauseCounts()]),
+)
+
+/** Returns the name of a kind of garbage collection by its number in `performance`. */
+function kindOf(detail: unknown): string {
+  const { constants } = builtinModule('node:perf_hooks')
+  const kind = (detail as { readonly kind?: number } | undefined)?.kind
+  if (kind === constants.NODE_PERFORMANCE_GC_MINOR) return 'minor'
+  if (kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL) return 'incremental'
+  return kind === constants.NODE_PERFORMANCE_GC_WEAKCB ? 'weak_callbacks' : 'major'
+}
+
+function monitorDelays(resolution: number): IntervalHistogram {
+  const monitor = builtinModule('node:perf_hooks').monitorEventLoopDelay({ resolution })
+  monitor.enable()
+  return monitor
+}
+
+/** What Node documents of an entry of the type `gc`, and its types leave out. */
+interface CollectionEntry extends PerformanceEntry {
+  readonly detail?: unknown
+}
 
 /** Node reports garbage collections in a later turn of the event loop, so the last one may be missing for a moment. */
 function watchCollections(): void {
   const observer = new (builtinModule('node:perf_hooks').PerformanceObserver)((list) => {
-    for (const { duration } of list.getEntries()) {
+    for (const { duration, detail } of list.getEntries() as readonly CollectionEntry[]) {
       maxPause = Math.max(maxPause, duration)
-      gcMs += duration
+      collections.get(kindOf(detail))!.add(duration)
     }
   })
   observer.observe({ entryTypes: ['gc'] })
@@ -58,18 +104,22 @@ export const nodeSystem: System = {
     ]
   },
   residentMemory: () => process.memoryUsage.rss(),
-  maxEventLoopDelay: () => (delays === undefined || delays.max === 0 ? 0 : delays.max / 1e6),
+  maxEventLoopDelay: () => (delaysSinceReset?.max ?? 0) / 1e6,
   resetPauses() {
     if (delays === undefined) {
-      delays = builtinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
-      delays.enable()
+      delays = monitorDelays(DELAY_RESOLUTION_MS)
+      delaysSinceReset = monitorDelays(MAX_RESOLUTION_MS)
       watchCollections()
     }
-    delays.reset()
+    delaysSinceReset!.reset()
     maxPause = 0
   },
   maxGcPause: () => maxPause,
-  gcTime: () => gcMs,
+  gcPauses: () => collections,
+  cpuTime() {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1000
+  },
   eventLoopActive: () => builtinModule('node:perf_hooks').performance.eventLoopUtilization().active,
   eventLoopDelays() {
     if (delays === undefined || delays.count === 0) return { count: 0, sum: 0, countUpTo: () => 0 }

@@ -47,6 +47,15 @@ export interface AdminTarget {
   }
   /** Lines of the audit log that could not be kept; undefined where nothing is audited. */
   readonly auditLinesLost: number | undefined
+  /** The log of the current role; undefined without one. */
+  readonly log:
+    | {
+        /** Bytes that are appended and not durable. */
+        readonly pendingBytes: number
+        /** When the write in flight began, on the monotonic clock; undefined while there is none. */
+        readonly writingSince: number | undefined
+      }
+    | undefined
   /** Committed transactions that this server knows of and has not applied. */
   readonly zxidLag: number
   /**

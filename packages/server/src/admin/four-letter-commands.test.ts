@@ -28,6 +28,7 @@ const leader = {
   syncedFollowers: 2,
   syncedNonVotingFollowers: 0,
   syncedObservers: 1,
+  peers: [],
   pendingSyncs: 0,
   uptimeMs: 529.7,
   lastProposalSize: 87,

@@ -1,6 +1,7 @@
 import type { EnsembleStats } from '../connections/ensemble-stats.ts'
 import type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'
 import type { Histogram, Summary } from '../core/histogram.ts'
+import type { Statistics } from '../core/statistics.ts'
 import { FULL_VERSION } from '../version.ts'
 import { decimal } from './format.ts'
 import type { ServerReport } from './server-report.ts'
@@ -44,17 +45,17 @@ export function monitorMetrics(server: ServerReport, startedAt: number): Metric[
     ['non_mtls_remote_conn_count', stats.plainRemote],
     ['non_mtls_local_conn_count', stats.plainLocal],
     ...quorumMetrics(server.role),
-    ...counterMetrics(server),
+    ...counterMetrics(server, 'reset'),
     ...histogramMetrics('readlatency', stats.readLatency),
     ...histogramMetrics('updatelatency', stats.updateLatency),
     ...(server.role.member === undefined ? [] : ensembleMetrics(stats.ensemble)),
     ...summaryMetrics('fsynctime', stats.fsyncTime),
     ...summaryMetrics('snapshottime', stats.snapshotTime),
     ...summaryMetrics('sync_processor_batch_size', stats.batchSize),
-    ...summaryMetrics('node_created_watch_count', server.watchNotifier.recipients.created),
-    ...summaryMetrics('node_deleted_watch_count', server.watchNotifier.recipients.deleted),
-    ...summaryMetrics('node_changed_watch_count', server.watchNotifier.recipients.changed),
-    ...summaryMetrics('node_children_watch_count', server.watchNotifier.recipients.children),
+    ...summaryMetrics('node_created_watch_count', stats.watches.created),
+    ...summaryMetrics('node_deleted_watch_count', stats.watches.deleted),
+    ...summaryMetrics('node_changed_watch_count', stats.watches.changed),
+    ...summaryMetrics('node_children_watch_count', stats.watches.children),
     ['last_zxid', tree.lastZxid],
     ['process_memory_bytes', platform.system.residentMemory()],
     ...heapMetrics(platform.system.heap?.()),
@@ -105,40 +106,52 @@ const leaderMetrics = (leader: LeaderMetrics): Metric[] => [
 ]
 
 const ensembleMetrics = (stats: EnsembleStats): Metric[] => [
-  ['looking_count', stats.lookingCount],
-  ['diff_count', stats.diffCount],
-  ['snap_count', stats.snapCount],
-  ['proposal_count', stats.proposalCount],
-  ['commit_count', stats.commitCount],
-  ['learner_proposal_received_count', stats.learnerProposalsReceived],
-  ['learner_commit_received_count', stats.learnerCommitsReceived],
-  ['revalidate_count', stats.revalidateCount],
   ...summaryMetrics('election_time', stats.electionTime),
   ...summaryMetrics('unavailable_time', stats.unavailableTime),
   ...summaryMetrics('follower_sync_time', stats.followerSyncTime),
   ...summaryMetrics('observer_sync_time', stats.observerSyncTime),
 ]
 
-function counterMetrics({ stats, watchNotifier, portStatus }: ServerReport): Metric[] {
+/** Returns the counters of Apache ZooKeeper, by its names: since the last `srst`, or since the start. */
+export function counterMetrics(
+  { stats, portStatus, role }: Pick<ServerReport, 'stats' | 'portStatus' | 'role'>,
+  since: 'reset' | 'start',
+): (readonly [key: string, value: number])[] {
+  const { ensemble, watches } = stats
   const { rejected, failed } = portStatus.handshakes
+  const before = since === 'reset' ? stats.handshakesAtReset : { rejected: 0, failed: 0 }
+  const read = <S extends Statistics>(statistics: S, counter: string & keyof S): number =>
+    since === 'reset' ? Number(statistics[counter]) : statistics.total(counter)
   return [
-    ['connection_request_count', stats.sessionsRequested],
-    ['connection_rejected', stats.connectionsRejected],
-    ['connection_drop_count', stats.connectionsDropped],
-    ['connection_revalidate_count', stats.sessionsResumed],
-    ['sessionless_connections_expired', stats.sessionlessExpired],
-    ['stale_sessions_expired', stats.sessionsExpired],
-    ['bytes_received_count', stats.requestBytes],
-    ['response_bytes', stats.responseBytes],
-    ['watch_bytes', watchNotifier.bytes],
-    ['request_throttle_wait_count', stats.requestsThrottled],
-    ['large_requests_rejected', stats.largeRequestsRejected],
-    ['snapshot_error_count', stats.snapshotErrors],
-    ['tls_handshake_exceeded', rejected - stats.tlsExceededAtReset],
-    ['unsuccessful_handshake', failed - stats.tlsFailedAtReset],
+    ['connection_request_count', read(stats, 'sessionsRequested')],
+    ['connection_rejected', read(stats, 'connectionsRejected')],
+    ['connection_drop_count', read(stats, 'connectionsDropped')],
+    ['connection_revalidate_count', read(stats, 'sessionsResumed')],
+    ['sessionless_connections_expired', read(stats, 'sessionlessExpired')],
+    ['stale_sessions_expired', read(stats, 'sessionsExpired')],
+    ['bytes_received_count', read(stats, 'requestBytes')],
+    ['response_bytes', read(stats, 'responseBytes')],
+    ['watch_bytes', read(watches, 'bytes')],
+    ['request_throttle_wait_count', read(stats, 'requestsThrottled')],
+    ['large_requests_rejected', read(stats, 'largeRequestsRejected')],
+    ['snapshot_error_count', read(stats, 'snapshotErrors')],
+    ['tls_handshake_exceeded', rejected - before.rejected],
+    ['unsuccessful_handshake', failed - before.failed],
     // Either of these errors stops the server, so a running server has met none.
     ['unrecoverable_error_count', 0],
     ['digest_mismatches_count', 0],
+    ...(role.member === undefined
+      ? []
+      : ([
+          ['looking_count', read(ensemble, 'lookingCount')],
+          ['diff_count', read(ensemble, 'diffCount')],
+          ['snap_count', read(ensemble, 'snapCount')],
+          ['proposal_count', read(ensemble, 'proposalCount')],
+          ['commit_count', read(ensemble, 'commitCount')],
+          ['learner_proposal_received_count', read(ensemble, 'learnerProposalsReceived')],
+          ['learner_commit_received_count', read(ensemble, 'learnerCommitsReceived')],
+          ['revalidate_count', read(ensemble, 'revalidateCount')],
+        ] as const)),
   ]
 }
 

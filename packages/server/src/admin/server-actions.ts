@@ -64,12 +64,9 @@ export async function newestSnapshot(
 }
 
 /** Resets the statistics of a server (`srst`). */
-export function resetStats({ stats, watchNotifier, portStatus, platform }: ServerReport): void {
-  const { rejected, failed } = portStatus.handshakes
+export function resetStats({ stats, portStatus, platform }: ServerReport): void {
   stats.reset()
-  stats.tlsExceededAtReset = rejected
-  stats.tlsFailedAtReset = failed
-  watchNotifier.resetStats()
+  stats.handshakesAtReset = { ...portStatus.handshakes }
   platform.system.resetPauses?.()
 }
 

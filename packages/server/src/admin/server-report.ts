@@ -7,7 +7,7 @@ import type { ServerStats } from '../connections/stats.ts'
 import type { SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
 import type { Tree } from '../core/tree/index.ts'
-import type { WatchManager, WatchNotifier } from '../core/watches/index.ts'
+import type { WatchManager } from '../core/watches/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 
 /** The directories of a server. */
@@ -41,14 +41,14 @@ export interface ServerReport {
   readonly localSessions: SessionTracker | undefined
   readonly pipeline: Pick<
     ClientService['pipeline'],
-    'outstanding' | 'isWritable' | 'digests' | 'closeSession'
+    'outstanding' | 'queues' | 'isWritable' | 'digests' | 'closeSession'
   >
   readonly watches: Pick<WatchManager<ClientChannel>, 'data' | 'child' | 'size'>
-  readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly stats: ServerStats
   readonly audit: AuditLog | undefined
   readonly slowRequests: Pick<ClientService['slowRequests'], 'newestFirst'>
   readonly topRequests: Pick<ClientService['topRequests'], 'look'>
+  readonly throttler: Pick<ClientService['throttler'], 'size'>
   readonly connections: Iterable<ConnectionReport> & {
     readonly size: number
     ofSession(id: SessionId): ConnectionReport | undefined

@@ -56,6 +56,10 @@ export class AuditedPipeline implements RequestPipeline {
     return this.#pipeline.outstanding
   }
 
+  get queues(): Readonly<Record<string, number>> {
+    return this.#pipeline.queues
+  }
+
   get isWritable(): boolean {
     return this.#pipeline.isWritable
   }

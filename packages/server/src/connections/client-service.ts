@@ -193,7 +193,7 @@ export class ClientService {
       logger,
       limitMs: settings.slowRequestMs,
       outstanding: () => this.pipeline.outstanding,
-      lastFsyncMs: () => stats.lastFsyncMs,
+      stages: stats.stages,
     })
     this.memory = new MemoryBudget({
       bytes: settings.clientMemoryBytes,
@@ -211,13 +211,15 @@ export class ClientService {
     if (settings.eagerAclCheck && settings.ensemble !== undefined)
       this.eagerAccess = new EagerAccessCheck(tree, acls)
     this.watches = new WatchManager(tree.options.hashKey)
-    this.watchNotifier = new WatchNotifier(this.watches, acls)
+    this.watchNotifier = new WatchNotifier(this.watches, acls, stats.watches)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
     const onQuotaExceeded = quotaWarnings(platform)
     this.pipeline = createPipeline({
       tree,
       watchNotifier: this.watchNotifier,
       clock,
+      stages: stats.stages,
+      turnTime: () => this.turnTime,
       sessions,
       localSessions: this.localSessions,
       createPreparer: (view) =>
@@ -278,6 +280,7 @@ export class ClientService {
         // A write of any connection may have completed, which frees room for the writes of throttled ones.
         this.throttler.release()
         this.flushQueue.flush()
+        this.#measureReplies()
         this.scratch.reset()
       }
     } catch (error) {
@@ -286,6 +289,14 @@ export class ClientService {
     } finally {
       this.#depth--
     }
+  }
+
+  #measureReplies(): void {
+    const { stages } = this.stats
+    if (!stages.hasUnsent && !this.slowRequests.hasUnsent) return
+    const now = this.platform.clock.monotonic()
+    stages.sent(now)
+    this.slowRequests.sent(now)
   }
 
   /** Handles an event in a later turn, after the I/O that is ready now. */

@@ -1,7 +1,8 @@
 import { Histogram } from '../core/histogram.ts'
+import { Statistics } from '../core/statistics.ts'
 
-/** Holds the statistics of a member about elections and replication, since its start. Times are in milliseconds. */
-export class EnsembleStats {
+/** Holds the statistics of a member about elections and replication. Times are in milliseconds. */
+export class EnsembleStats extends Statistics {
   /** From the search for a leader to a decided role. */
   readonly electionTime = new Histogram()
   /** From the end of one role to the next one that serves. */
@@ -11,8 +12,15 @@ export class EnsembleStats {
   readonly observerSyncTime = new Histogram()
   /** From the proposal of a transaction to its acknowledgement by a quorum, on the leader. */
   readonly quorumAckLatency = new Histogram()
+  /** From the proposal of a transaction to its acknowledgement by each member, on the leader: of one transaction in 32. */
+  readonly ackLatency = new Map<number, Histogram>()
+  /** From the time of the leader in a transaction until this learner has the proposal. */
+  readonly proposalLatency = new Histogram()
   /** From the time of the leader in a transaction until this learner applies it; only where the clocks do not show less than 0. */
   readonly propagationLatency = new Histogram()
+  /** Syncs of learners in progress, counted when one begins. */
+  readonly inFlightSnaps = new Histogram()
+  readonly inFlightDiffs = new Histogram()
   /** Searches for a leader. */
   lookingCount = 0
   /** Learners that this leader has synced with single transactions, and with a snapshot. */

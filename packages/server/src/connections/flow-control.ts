@@ -120,6 +120,11 @@ export class RequestThrottler {
     this.#throttled.clear()
   }
 
+  /** Connections that are not read. */
+  get size(): number {
+    return this.#throttled.size
+  }
+
   remove(channel: ThrottledChannel): void {
     this.#throttled.delete(channel)
   }

@@ -144,7 +144,7 @@ export class ReplyWriter {
     const { stats, slowRequests, topRequests } = this.#context
     if (topRequests.isCounting) topRequests.replied(this.#channel, own.lastXid, size, took)
     if (took >= slowRequests.limitMs)
-      slowRequests.note(this.#channel, { type, err: this.#err, tookMs: took, replyBytes: size, write })
+      slowRequests.note(this.#channel, { type, err: this.#err, startedAt, replyBytes: size, write })
     stats.requests.count(type, this.#err)
     stats.lastResponseSize = size
     if (size > stats.maxResponseSize) stats.maxResponseSize = size

@@ -186,12 +186,16 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
 
   onApplied(write: AcceptedWrite, err: number): void {
     if (!this.#isOpen) return
+    const { stats, platform } = this.#service
+    const { zxid } = write.logged.header
+    if (stats.stages.isSampled(zxid)) stats.stages.applied(zxid, write.startedAt, platform.clock.monotonic())
     if (isSessionMoved(write.logged.txn)) return this.#client.destroy(SESSION_MOVED_REASON)
     if (this.#shiftInFlight(write.type, write.xid) === undefined) return
     const size = this.#client.replyWriter.writeReply(write, err)
-    this.#recordReply(size, write.type, write.startedAt, this.#service.stats.updateLatency, write)
-    if (write.type === OpCode.closeSession) this.#client.closeAfterFlush('Closed by its client')
-    else this.process()
+    this.#recordReply(size, write.type, write.startedAt, stats.updateLatency, write)
+    if (write.type !== OpCode.closeSession) return this.process()
+    stats.sessionsClosed++
+    this.#client.closeAfterFlush('Closed by its client')
   }
 
   onLost({ xid, type, startedAt }: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
@@ -206,6 +210,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   onSynced(): void {
     const sync = this.#shiftInFlight(OpCode.sync)
     if (sync === undefined) return
+    const { stats, turnTime } = this.#service
+    stats.syncLatency.add(Math.max(0, turnTime - sync.startedAt))
     this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.syncBody!), sync.startedAt)
     this.process()
   }
@@ -387,6 +393,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   #closeLocalSession(xid: number, startedAt: number): void {
     const { localSessions, tree, stats } = this.#service
     localSessions!.remove(this.#client.sessionId)
+    stats.sessionsClosed++
     const mark = this.#client.replyWriter.beginReply(xid, tree.lastZxid, 0)
     this.#endReply(mark, OpCode.closeSession, startedAt, stats.updateLatency)
     this.#client.closeAfterFlush('Closed by its client')

@@ -45,6 +45,15 @@ export interface ObserverReport {
   resetStats(): void
 }
 
+/** The connection of a leader to a learner. */
+export interface PeerReport {
+  readonly serverId: number
+  /** Milliseconds from the last PING to its answer; undefined before the first. */
+  readonly roundTripMs: number | undefined
+  /** Bytes that the learner has not read. */
+  readonly unsentBytes: number
+}
+
 export interface LeaderMetrics {
   /** Connected learners, synced or not. */
   readonly learners: number
@@ -53,6 +62,7 @@ export interface LeaderMetrics {
   readonly syncedNonVotingFollowers: number
   readonly syncedObservers: number
   readonly pendingSyncs: number
+  readonly peers: readonly PeerReport[]
   /** Milliseconds since the server became leader. */
   readonly uptimeMs: number
   /** Bytes; -1 before the first proposal. */

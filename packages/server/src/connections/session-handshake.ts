@@ -36,6 +36,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   readonly #service: ClientService
   readonly #client: HandshakeClient
   readonly #request: ConnectRequest
+  readonly #startedAt: number
   #timeout = 0
   #needsLogin = false
   /** Whether the response is written or the connection closed. */
@@ -45,6 +46,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     this.#service = service
     this.#client = client
     this.#request = request
+    this.#startedAt = service.turnTime
   }
 
   start(): void {
@@ -152,6 +154,8 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
 
   #open(session: Session): void {
     this.#isDone = true
+    const { stats, turnTime } = this.#service
+    stats.sessionLatency.add(Math.max(0, turnTime - this.#startedAt))
     this.#client.openSession(session, () => {
       if (!this.#needsLogin) this.#writeResponse(session)
     })

@@ -4,6 +4,7 @@ import { operationOf } from '../core/operations/index.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import { userNames } from '../audit/index.ts'
 import type { Identity } from '../core/types.ts'
+import type { StageTimes, WriteStages } from '../core/write-stages.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import { logContext, type LoggedClient } from './log-context.ts'
 import { TokenBucket } from './token-bucket.ts'
@@ -27,8 +28,8 @@ export interface SlowRequest {
   readonly tookMs: number
   /** Bytes of the reply. */
   readonly replyBytes: number
-  /** Of a write: until the leader had prepared it, as its clock says; from then on; and the last sync of the log, which is a part of that. */
-  readonly stages?: { readonly waitMs: number; readonly commitMs: number; readonly fsyncMs: number }
+  /** Of a write: the milliseconds of each stage. */
+  readonly stages?: StageTimes
   readonly zxid?: string
   /** Writes of this server's clients without a reply at that time. */
   readonly outstanding: number
@@ -38,9 +39,16 @@ export interface SlowRequest {
 export interface AnsweredRequest {
   readonly type: number
   readonly err: number
-  readonly tookMs: number
+  /** When the request arrived, on the monotonic clock. */
+  readonly startedAt: number
   readonly replyBytes: number
   readonly write: AcceptedWrite | undefined
+}
+
+/** A slow request whose reply is not sent. `answeredAt` is when the reply was written. */
+interface UnsentReply extends AnsweredRequest {
+  readonly client: SlowClient
+  readonly answeredAt: number
 }
 
 /** Slow requests that are kept. */
@@ -58,6 +66,8 @@ export class SlowRequests {
   readonly #options: SlowRequestsOptions
   /** Slow requests that were kept and not logged since the last line. */
   #omitted = 0
+  /** Slow requests of this turn. */
+  #unsent: UnsentReply[] = []
 
   constructor(options: SlowRequestsOptions) {
     this.#options = options
@@ -69,9 +79,23 @@ export class SlowRequests {
     for (let index = this.#kept.length - 1; index >= 0; index--) yield this.#kept.at(index)!
   }
 
+  /** Notes a slow request, whose reply is sent before the next call of `sent`. */
   note(client: SlowClient, request: AnsweredRequest): void {
+    this.#unsent.push({ ...request, client, answeredAt: this.#options.clock.monotonic() })
+  }
+
+  /** Whether requests wait for `sent`. */
+  get hasUnsent(): boolean {
+    return this.#unsent.length > 0
+  }
+
+  /** Keeps and logs the requests that were noted: their replies were sent at `now` on the monotonic clock. */
+  sent(now: number): void {
+    for (const request of this.#unsent.splice(0)) this.#keep(this.#describe(request, now))
+  }
+
+  #keep(slow: SlowRequest): void {
     const { clock, logger } = this.#options
-    const slow = this.#describe(client, request)
     if (this.#kept.length === KEPT) this.#kept.shift()
     this.#kept.push(slow)
     if (!this.#tokens.take(clock.monotonic())) {
@@ -84,32 +108,36 @@ export class SlowRequests {
     logger.warn({ ...fields, ...omitted }, 'A request was slow')
   }
 
-  #describe(client: SlowClient, { type, err, tookMs, replyBytes, write }: AnsweredRequest): SlowRequest {
+  #describe(
+    { client, type, err, startedAt, answeredAt, replyBytes, write }: UnsentReply,
+    now: number,
+  ): SlowRequest {
     const { clock, outstanding } = this.#options
-    const at = clock.wall()
     return {
-      at,
+      at: clock.wall(),
       op: operationOf(type).name,
-      ...(write === undefined ? {} : this.#describeWrite(write, at, tookMs)),
+      ...(write === undefined ? {} : this.#describeWrite(write, answeredAt, now)),
       result: errorName(err).toLowerCase(),
       ...logContext(client),
       users: userNames(client.identities),
-      tookMs: rounded(tookMs),
+      tookMs: rounded(now - startedAt),
       replyBytes,
       outstanding: outstanding(),
     }
   }
 
   #describeWrite(
-    { logged: { header, txn } }: AcceptedWrite,
-    at: number,
-    tookMs: number,
+    { logged, startedAt }: AcceptedWrite,
+    answeredAt: number,
+    now: number,
   ): Pick<SlowRequest, 'path' | 'stages' | 'zxid'> {
-    const waitMs = Math.min(tookMs, Math.max(0, header.time - (at - tookMs)))
-    const fsyncMs = this.#options.lastFsyncMs()
+    const { header, txn } = logged
+    const stages = this.#options.stages.of(header.zxid, startedAt, answeredAt, now)
     return {
       ...('path' in txn ? { path: txn.path } : {}),
-      stages: { waitMs: rounded(waitMs), commitMs: rounded(tookMs - waitMs), fsyncMs: rounded(fsyncMs) },
+      stages: Object.fromEntries(
+        Object.entries(stages).map(([stage, ms]: [string, number]) => [stage, rounded(ms)]),
+      ) as unknown as StageTimes,
       zxid: `0x${header.zxid.toString(16)}`,
     }
   }
@@ -120,7 +148,7 @@ export interface SlowRequestsOptions {
   readonly logger: Logger
   readonly limitMs: number
   readonly outstanding: () => number
-  readonly lastFsyncMs: () => number
+  readonly stages: WriteStages
 }
 
 const rounded = (ms: number): number => Math.round(ms * 10) / 10

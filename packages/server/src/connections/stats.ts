@@ -1,4 +1,8 @@
+import type { HandshakeStats } from '@zabra/runtime'
 import { Histogram, summaryOfBoth, type Summary } from '../core/histogram.ts'
+import { Statistics } from '../core/statistics.ts'
+import { WatchStats } from '../core/watches/index.ts'
+import { WriteStages } from '../core/write-stages.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 
@@ -20,25 +24,31 @@ interface StartTimes {
   readonly replayed: number
 }
 
-/** Holds the statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
-export class ServerStats {
+/** Holds the statistics of a server, which `srst` resets. Times are in milliseconds, sizes in bytes. */
+export class ServerStats extends Statistics {
   /** From the receipt of a read to its reply; of every request that is no write. */
   readonly readLatency = new Histogram()
   readonly updateLatency = new Histogram()
+  /** From the receipt of a sync, and of a connect request for a session, to its reply. */
+  readonly syncLatency = new Histogram()
+  readonly sessionLatency = new Histogram()
   readonly fsyncTime = new Histogram()
   readonly snapshotTime = new Histogram()
   /** Transactions in one flush of the log. */
   readonly batchSize = new Histogram()
-  /** What the start took: both parts of the recovery, and its transactions. Kept by `reset`, like the next two. */
+  /** What the start took: both parts of the recovery, and its transactions. Kept by `reset`. */
   readonly startup = {
     snapshotMs: new Histogram(),
     logMs: new Histogram(),
     totalMs: new Histogram(),
     transactions: new Histogram(),
   }
-  /** Replies by operation and result. Like `ensemble`, kept by `reset`. */
+  /** Replies by operation and result. Kept by `reset`. */
   readonly requests = new RequestCounts()
   readonly ensemble = new EnsembleStats()
+  readonly watches = new WatchStats()
+  /** Kept by `reset`. */
+  readonly stages = new WriteStages()
   /** Connections and sessions that were refused; all reasons are there from the begin. Kept by `reset`. */
   readonly refusals: Record<RefusalReason, number> = {
     address: 0,
@@ -57,7 +67,6 @@ export class ServerStats {
   maxResponseSize = -1
   /** Flushes of the log that took longer than `fsync.warningthresholdms`. */
   slowFsyncs = 0
-  lastFsyncMs = 0
   received = 0
   sent = 0
   requestBytes = 0
@@ -72,6 +81,9 @@ export class ServerStats {
   sessionsRequested = 0
   sessionsResumed = 0
   sessionsExpired = 0
+  /** Sessions that their clients have ended here, and that operators have. */
+  sessionsClosed = 0
+  sessionsKilled = 0
   /** Connections that sent no request in time. */
   sessionlessExpired = 0
   requestsThrottled = 0
@@ -84,9 +96,8 @@ export class ServerStats {
   restoresRateLimited = 0
   /** New sessions that were refused because there was no token for them. */
   readonly tokenDeficit = new Histogram()
-  /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst` are subtracted. */
-  tlsExceededAtReset = 0
-  tlsFailedAtReset = 0
+  /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst`. */
+  handshakesAtReset: Omit<HandshakeStats, 'active'> = { rejected: 0, failed: 0 }
 
   countPlainConnection(isLocal: boolean): void {
     if (isLocal) this.plainLocal++
@@ -106,14 +117,16 @@ export class ServerStats {
     this.startup.transactions.add(replayed)
   }
 
-  reset(): void {
-    const { requests, ensemble, startup, refusals } = this
-    Object.assign(this, new ServerStats(), { requests, ensemble, startup, refusals })
+  override reset(): void {
+    super.reset()
+    this.ensemble.reset()
+    this.watches.reset()
+    this.lastResponseSize = this.minResponseSize = this.maxResponseSize = -1
   }
 
-  /** Begins a new part of the window over which metrics report percentiles. */
-  rotate(): void {
-    for (const value of [...Object.values(this), ...Object.values(this.ensemble)] as unknown[])
-      if (value instanceof Histogram) value.rotate()
+  override rotate(): void {
+    super.rotate()
+    this.ensemble.rotate()
+    this.watches.rotate()
   }
 }

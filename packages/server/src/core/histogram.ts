@@ -15,12 +15,20 @@ export interface Summary {
   readonly mean: number
 }
 
-/** Computes count, sum, minimum and maximum of measured values, and percentiles with an error of at most 5 %. */
+/**
+ * Computes count, sum, minimum and maximum of measured values, and percentiles with an error of at most 5 %: since the last `reset`, but
+ * for the totals, the buckets of `cumulative` and `recentPercentile`.
+ */
 export class Histogram implements Summary {
-  count = 0
-  sum = 0
-  min = 0
+  /** Number and sum of all values; `reset` keeps them. */
+  totalCount = 0
+  totalSum = 0
   max = 0
+  #min = Infinity
+  /** What the last `reset` found; undefined before the first. */
+  #atReset:
+    | { readonly count: number; readonly sum: number; readonly max: number; readonly buckets: Float64Array }
+    | undefined
   readonly #buckets = new Float64Array(BUCKETS)
   /** The previous value and its bucket: requests that are answered together often have the same latency. */
   #last = 0
@@ -29,14 +37,27 @@ export class Histogram implements Summary {
   #partStarts: Float64Array[] = []
 
   add(value: number): void {
-    if (this.count++ === 0 || value < this.min) this.min = value
+    this.totalCount++
+    this.totalSum += value
+    if (value < this.#min) this.#min = value
     if (value > this.max) this.max = value
-    this.sum += value
     if (value !== this.#last) {
       this.#last = value
       this.#bucket = value <= 0.01 ? 0 : Math.min(BUCKETS - 1, Math.ceil(Math.log(value * 100) * PER_LOG))
     }
     this.#buckets[this.#bucket]!++
+  }
+
+  get count(): number {
+    return this.totalCount - (this.#atReset?.count ?? 0)
+  }
+
+  get sum(): number {
+    return this.totalSum - (this.#atReset?.sum ?? 0)
+  }
+
+  get min(): number {
+    return this.#min === Infinity ? 0 : this.#min
   }
 
   get mean(): number {
@@ -45,15 +66,18 @@ export class Histogram implements Summary {
 
   /** Returns the value that a share of all values (0 to 1) does not exceed; 0 while there are none. */
   percentile(share: number): number {
-    return this.count === 0 ? 0 : this.#percentileOf(this.#buckets, this.count, share)
+    const { count, max } = this
+    return count === 0 ? 0 : percentileOf(this.#bucketsSince(this.#atReset?.buckets), { count, max }, share)
   }
 
   /** Returns the percentile of the values since the last five calls of `rotate`, or of all before five; NaN while there are none. */
   recentPercentile(share: number): number {
-    const start = this.#partStarts.length < WINDOW_PARTS ? undefined : this.#partStarts[0]!
-    const recent = start === undefined ? this.#buckets : this.#buckets.map((count, i) => count - start[i]!)
+    const recent = this.#bucketsSince(
+      this.#partStarts.length < WINDOW_PARTS ? undefined : this.#partStarts[0],
+    )
     const count = recent.reduce((sum, value) => sum + value, 0)
-    return count === 0 ? NaN : this.#percentileOf(recent, count, share)
+    const max = Math.max(this.max, this.#atReset?.max ?? 0)
+    return count === 0 ? NaN : percentileOf(recent, { count, max }, share)
   }
 
   /** Begins a new part of the window of `recentPercentile`, and forgets the oldest one. */
@@ -62,15 +86,8 @@ export class Histogram implements Summary {
     if (this.#partStarts.length > WINDOW_PARTS) this.#partStarts.shift()
   }
 
-  #percentileOf(buckets: Float64Array, count: number, share: number): number {
-    if (share >= 1) return this.max
-    let left = count * share
-    for (const [bucket, inBucket] of buckets.entries()) {
-      left -= inBucket
-      // The middle of the bucket, on the scale of the bounds.
-      if (left <= 0) return Math.min(this.max, bucket === 0 ? 0 : GROWTH ** (bucket - 0.5) / 100)
-    }
-    return this.max
+  #bucketsSince(start: Float64Array | undefined): Float64Array {
+    return start === undefined ? this.#buckets : this.#buckets.map((count, i) => count - start[i]!)
   }
 
   /** Yields the upper bound of every `step`th bucket from `first` on, with the number of values up to it. */
@@ -85,10 +102,30 @@ export class Histogram implements Summary {
   }
 
   reset(): void {
-    this.count = this.sum = this.min = this.max = 0
-    this.#buckets.fill(0)
-    this.#partStarts = []
+    this.#atReset = {
+      count: this.totalCount,
+      sum: this.totalSum,
+      max: Math.max(this.max, this.#atReset?.max ?? 0),
+      buckets: this.#buckets.slice(),
+    }
+    this.#min = Infinity
+    this.max = 0
   }
+}
+
+function percentileOf(
+  buckets: Float64Array,
+  { count, max }: Pick<Summary, 'count' | 'max'>,
+  share: number,
+): number {
+  if (share >= 1) return max
+  let left = count * share
+  for (const [bucket, inBucket] of buckets.entries()) {
+    left -= inBucket
+    // The middle of the bucket, on the scale of the bounds.
+    if (left <= 0) return Math.min(max, bucket === 0 ? 0 : GROWTH ** (bucket - 0.5) / 100)
+  }
+  return max
 }
 
 /** Returns the summary of the values of both. */

@@ -144,6 +144,11 @@ export class Database {
   }
 
   /** Lends the log to a role. Throws an `InvariantError` unless the role before has ended and the tree is on disk. */
+  /** The log of the current role; undefined without one. */
+  get log(): Pick<TxnLog, 'pendingBytes' | 'writingSince'> | undefined {
+    return this.#writer
+  }
+
   openWriter(events: TxnLogEvents): TxnLog {
     const { settings, platform, epochs } = this.#context
     invariant(this.#writer === undefined, 'A role writes only once the role before it has ended.')

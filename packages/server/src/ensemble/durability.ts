@@ -148,12 +148,13 @@ export class Durability {
   }
 
   #logEvents(): TxnLogEvents {
-    const { stats, snapshots, settings, failed } = this.#context
+    const { stats, snapshots, settings, failed, platform } = this.#context
     return {
       durable: (zxid, entries, ms) => {
         stats.batchSize.add(entries)
         stats.fsyncTime.add(ms)
-        stats.lastFsyncMs = ms
+        const now = platform.clock.monotonic()
+        stats.stages.synced(zxid, now - ms, now)
         if (ms > settings.fsyncWarningThresholdMs) stats.slowFsyncs++
         this.#events.durable(zxid)
       },

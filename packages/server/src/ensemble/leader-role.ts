@@ -20,7 +20,6 @@ import { Learners } from './learners.ts'
 import { LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
-import { QuorumAckTimes } from './quorum-ack-times.ts'
 import { RoleClients, type RoleStatus } from './role-clients.ts'
 import type { StopPermitChannel } from './stop-permits.ts'
 import { syncSources } from './sync-sources.ts'
@@ -44,7 +43,6 @@ export class LeaderRole implements ActiveRole {
   readonly #learners: Learners | undefined
   readonly #durability: Durability
   #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
-  readonly #ackTimes: QuorumAckTimes
   readonly #log: LimitedLog
   #nextCheckId = 1
   readonly #confirmations = new Map<number, () => void>()
@@ -59,7 +57,6 @@ export class LeaderRole implements ActiveRole {
     this.#context = context
     this.#events = events
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
-    this.#ackTimes = new QuorumAckTimes(context.stats.ensemble.quorumAckLatency)
     const leader = context.membership.isStandalone ? undefined : createLeader(context)
     this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
     this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
@@ -181,12 +178,11 @@ export class LeaderRole implements ActiveRole {
       case 'lead':
         return this.#lead(work.epoch, work.zxid)
       case 'commit':
-        this.#context.stats.ensemble.commitCount += work.payloads.length
-        this.#ackTimes.committed(work.first, work.payloads.length, this.#clients!.service.turnTime)
+        this.#countCommits(work.first, work.payloads.length)
         this.#learners?.perform(work)
         return this.#clients!.pipeline.commit(work.first + work.payloads.length - 1)
       case 'commitReconfig':
-        this.#context.stats.ensemble.commitCount++
+        this.#countCommits(work.zxid, 1)
         this.#learners?.perform(work)
         this.#clients!.pipeline.commit(work.zxid)
         return this.#activate(work.configuration)
@@ -213,6 +209,12 @@ export class LeaderRole implements ActiveRole {
       case 'learnerLeft':
         return this.#learners?.perform(work)
     }
+  }
+
+  #countCommits(first: Zxid, count: number): void {
+    const { ensemble, stages } = this.#context.stats
+    ensemble.commitCount += count
+    stages.addAges(first, count, this.#clients!.service.turnTime, ensemble.quorumAckLatency)
   }
 
   #storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
@@ -301,7 +303,6 @@ export class LeaderRole implements ActiveRole {
       sendsPayloads,
       propose: (zxid, payload) => {
         stats.proposalCount++
-        if (quorum instanceof Leader) this.#ackTimes.proposed(zxid, this.#clients!.service.turnTime)
         quorum.propose(zxid, payload)
         // A quorum of one has nothing to send.
         if (sendsPayloads) this.#mailbox.drain()

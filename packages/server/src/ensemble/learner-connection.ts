@@ -1,5 +1,5 @@
 import { Writer } from '@zabra/protocol'
-import type { Connection } from '@zabra/runtime'
+import type { Clock, Connection } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
@@ -13,7 +13,7 @@ import {
 } from '../core/zab/index.ts'
 import type { Database, SnapshotSource } from '../database/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
-import type { ObserverReport } from '../connections/role-metrics.ts'
+import type { ObserverReport, PeerReport } from '../connections/role-metrics.ts'
 import type { MemberContext } from './context.ts'
 import { PeerConnection } from './peer-connection.ts'
 
@@ -41,7 +41,7 @@ const passesSync: ReadonlySet<number> = new Set([
 ])
 
 /** The connection of a leader, or of an observer master, to a learner. */
-export class LearnerConnection implements ObserverReport {
+export class LearnerConnection implements ObserverReport, PeerReport {
   readonly id: ConnectionId
   readonly address: string
   readonly serverId: ServerId
@@ -61,6 +61,9 @@ export class LearnerConnection implements ObserverReport {
   stopsUntil = -Infinity
   /** Whether the learner receives proposals and commits. */
   isSynced = false
+  roundTripMs: number | undefined
+  #pingedAt: number | undefined
+  readonly #clock: Clock
   readonly #connection: PeerConnection
   /** The most bytes that are queued for the learner. Beyond them a new sync after a reconnect is faster. */
   readonly #maxUnsentBytes: number
@@ -83,12 +86,14 @@ export class LearnerConnection implements ObserverReport {
     this.address = `${connection.remote.host}:${connection.remote.port}`
     this.establishedAt = Math.floor(platform.clock.wall())
     this.#events = events
+    this.#clock = platform.clock
     this.#maxUnsentBytes = settings.maxUnsentBytes
     const splitter = new PacketSplitter({
       maxData: Math.max(settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES),
       packet: (type, zxid, data, auth) => {
         this.packetsReceived++
         if (type === PacketType.request) this.requests++
+        else if (type === PacketType.ping) this.#endRoundTrip()
         events.packet(type, zxid, data, auth)
       },
     })
@@ -139,6 +144,7 @@ export class LearnerConnection implements ObserverReport {
     auth: readonly Identity[] | null = null,
   ): void {
     if (this.#held !== undefined && !passesSync.has(type)) return this.#hold({ type, zxid, data, auth })
+    if (type === PacketType.ping) this.#pingedAt ??= this.#clock.monotonic()
     this.#transmit(type, zxid, data, auth)
     if (type === PacketType.newLeader) this.#held = []
     else if (type === PacketType.upToDate) this.#releaseHeld()
@@ -148,6 +154,11 @@ export class LearnerConnection implements ObserverReport {
     this.packetsSent++
     if (zxid > 0) this.lastZxid = zxid
     this.#connection.send(type, zxid, data, auth)
+  }
+
+  #endRoundTrip(): void {
+    if (this.#pingedAt !== undefined) this.roundTripMs = this.#clock.monotonic() - this.#pingedAt
+    this.#pingedAt = undefined
   }
 
   #hold(packet: QuorumPacket): void {

@@ -2,6 +2,7 @@ import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { HealthCheck } from '../admin/index.ts'
+import type { Histogram } from '../core/histogram.ts'
 import { UNTRUSTED_ZXID } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
@@ -338,12 +339,15 @@ export class LearnerRole implements ActiveRole {
 
   /** Performs work in order: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
-    const { ensemble } = this.#context.stats
-    if (work.do === 'append') ensemble.learnerProposalsReceived += work.payloads.length
-    else if (work.do === 'commit') {
+    const { ensemble, stages } = this.#context.stats
+    if (work.do === 'append') {
+      ensemble.learnerProposalsReceived += work.payloads.length
+      if (this.isSynced) this.#recordAge(work.payloads[0]!, ensemble.proposalLatency)
+    } else if (work.do === 'commit') {
       ensemble.learnerCommitsReceived += work.payloads.length
       this.#lastCommitted = work.first + work.payloads.length - 1
-      if (this.isSynced) this.#recordPropagation(work.payloads[0]!)
+      stages.committed(this.#lastCommitted, this.#context.platform.clock.monotonic())
+      if (this.isSynced) this.#recordAge(work.payloads[0]!, ensemble.propagationLatency)
     }
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
@@ -351,10 +355,10 @@ export class LearnerRole implements ActiveRole {
   }
 
   /** Measures how old the first transaction of a batch is. The clock of this server may be behind that of the leader. */
-  #recordPropagation({ buffer, byteOffset }: Uint8Array): void {
+  #recordAge({ buffer, byteOffset }: Uint8Array, ages: Histogram): void {
     const time = Number(new DataView(buffer, byteOffset).getBigInt64(TIME_OFFSET))
     const age = this.#context.platform.clock.wall() - time
-    if (age >= 0) this.#context.stats.ensemble.propagationLatency.add(age)
+    if (age >= 0) ages.add(age)
   }
 
   #perform(work: LearnerWork): void | Promise<void> {

@@ -14,6 +14,7 @@ export class LearnerSyncs {
   readonly #streamed: (to: ConnectionId) => void
   /** Observers that are being sent a snapshot. */
   #snapshots = 0
+  readonly #inFlight = { snap: 0, diff: 0 }
 
   /** `streamed` is called when everything in a plan is written to the connection. */
   constructor(context: MemberContext, log: LimitedLog, streamed: (to: ConnectionId) => void) {
@@ -30,8 +31,13 @@ export class LearnerSyncs {
     if (isBounded && this.#snapshots >= limit)
       return learner.fail(`${limit} observers are being sent a snapshot already`)
     if (isBounded) this.#snapshots++
-    if (plan.kind === 'snap') stats.ensemble.snapCount++
+    const kind = plan.kind === 'snap' ? 'snap' : 'diff'
+    this.#inFlight[kind]++
+    if (kind === 'snap') stats.ensemble.snapCount++
     else stats.ensemble.diffCount++
+    const { inFlightSnaps, inFlightDiffs } = stats.ensemble
+    const inFlight = kind === 'snap' ? inFlightSnaps : inFlightDiffs
+    inFlight.add(this.#inFlight[kind])
     const facts = {
       peer: learner.serverId,
       observer: learner.isObserver,
@@ -51,6 +57,7 @@ export class LearnerSyncs {
         ),
       )
       .finally(() => {
+        this.#inFlight[kind]--
         if (isBounded) this.#snapshots--
       })
   }

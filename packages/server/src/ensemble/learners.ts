@@ -2,6 +2,7 @@ import { counterOf, ProtocolError } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
+import { Histogram } from '../core/histogram.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -144,7 +145,7 @@ export class Learners {
 
   counts(): Pick<
     LeaderMetrics,
-    'learners' | 'syncedFollowers' | 'syncedNonVotingFollowers' | 'syncedObservers'
+    'learners' | 'peers' | 'syncedFollowers' | 'syncedNonVotingFollowers' | 'syncedObservers'
   > {
     const connections = this.#connections
     const { members } = this.#context.membership.active
@@ -155,6 +156,7 @@ export class Learners {
     ).length
     return {
       learners: connections.size,
+      peers: [...connections.values()],
       syncedFollowers,
       syncedNonVotingFollowers: synced.length - syncedObservers - syncedFollowers,
       syncedObservers,
@@ -259,7 +261,17 @@ export class Learners {
     const { leader } = this.#options
     // An established leader sends PINGs to a learner that has acknowledged NEWLEADER, which the learner answers.
     if (counterOf(zxid) === 0 && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
+    this.#measureAck(learner, zxid)
     leader.ack(learner.id, zxid)
+  }
+
+  #measureAck({ serverId }: LearnerConnection, zxid: Zxid): void {
+    const { stats, platform, membership } = this.#context
+    const { ackLatency } = stats.ensemble
+    if (!stats.stages.isSampled(zxid) || !membership.active.members.has(serverId)) return
+    let latency = ackLatency.get(serverId)
+    if (latency === undefined) ackLatency.set(serverId, (latency = new Histogram()))
+    stats.stages.addAges(zxid, 1, platform.clock.monotonic(), latency)
   }
 
   #onLost(learner: LearnerConnection, reason: string): void {

@@ -167,6 +167,10 @@ export class Member implements Server, AdminTarget {
     return this.#context.audit?.lost
   }
 
+  get log(): AdminTarget['log'] {
+    return this.#context.database.log
+  }
+
   get zxidLag(): number {
     return this.#roles.zxidLag
   }

@@ -120,6 +120,8 @@ export class TxnLog {
   #inFlight: Promise<void> | undefined
   /** Number of callers that wait until everything appended is durable. */
   #flushWaiters = 0
+  /** When the write in flight began, on the monotonic clock; undefined while there is none. */
+  #writingSince: number | undefined
   /** Ends the wait between two batches. */
   #resume: (() => void) | undefined
   #isScheduled = false
@@ -163,6 +165,11 @@ export class TxnLog {
   /** Bytes appended that are not durable yet. A caller that appends requests of others applies backpressure by this. */
   get pendingBytes(): number {
     return this.#pendingBytes
+  }
+
+  /** When the write in flight began, on the monotonic clock; undefined while there is none. */
+  get writingSince(): number | undefined {
+    return this.#writingSince
   }
 
   /**
@@ -325,8 +332,11 @@ export class TxnLog {
         this.#entryCount = 0
         let ms: number
         try {
+          this.#writingSince = this.#options.clock.monotonic()
           ms = await this.#write(batch)
+          this.#writingSince = undefined
         } catch (error) {
+          this.#writingSince = undefined
           return await this.#handleFailure(error, batch)
         }
         this.#durable = batch.last

@@ -62,6 +62,11 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     return this.#queue.length - this.#foreign
   }
 
+  /** Counts all writes that are not applied. */
+  get length(): number {
+    return this.#queue.length
+  }
+
   get pendingSyncs(): number {
     return this.#syncs.length
   }

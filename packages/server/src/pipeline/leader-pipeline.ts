@@ -78,6 +78,10 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return this.#applyQueue.outstanding + this.#deferred
   }
 
+  get queues(): Readonly<Record<string, number>> {
+    return { prepare: this.#preparing.length, commit: this.#applyQueue.length, sync: this.pendingSyncs }
+  }
+
   get isWritable(): boolean {
     return this.#options.log.state === 'open'
   }
@@ -201,6 +205,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /** Applies everything up to a zxid: it is durable on a quorum. */
   commit(zxid: Zxid): void {
+    const { stages, clock } = this.#options
+    stages.committed(zxid, clock.monotonic())
     this.#applyQueue.commit(zxid)
   }
 

@@ -69,6 +69,7 @@ interface PendingRequest {
   readonly type: number
   readonly callback: WriteCallback | undefined
   readonly startedAt: number
+  readonly forwardedAt: number
   /** The ascending indexes of the parts of a multi that get the result of create2. */
   readonly create2Parts: readonly number[]
 }
@@ -119,6 +120,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   get outstanding(): number {
     return this.#outstanding
+  }
+
+  get queues(): Readonly<Record<string, number>> {
+    return { forward: this.#outstanding, apply: this.#applying.length, sync: this.#syncs.length }
   }
 
   get isWritable(): boolean {
@@ -298,7 +303,16 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     create2Parts: readonly number[] = NONE,
   ): void {
     const position = this.#nextPosition++
-    const request: PendingRequest = { position, xid, type, callback, startedAt, create2Parts }
+    const forwardedAt = this.#options.turnTime()
+    const request: PendingRequest = {
+      position,
+      xid,
+      type,
+      callback,
+      startedAt,
+      forwardedAt,
+      create2Parts,
+    }
     const pending = this.#pending.get(sessionId)
     if (pending === undefined) this.#pending.set(sessionId, [request])
     else pending.push(request)
@@ -381,7 +395,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 
   #applied(logged: LoggedTxn, request: PendingRequest | undefined, err: number): void {
-    const { tree, leader } = this.#options
+    const { tree, leader, stages } = this.#options
     const { header, txn, digest } = logged
     if (this.#hasEnded) return
     this.#applySession(header.sessionId, txn, request?.callback)
@@ -392,7 +406,9 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
       return leader.reportDivergence(header.zxid)
     }
     if (request?.callback === undefined) return
-    const { xid, type, callback, startedAt } = request
+    const { xid, type, callback, startedAt, forwardedAt } = request
+    stages.proposed(header.zxid, forwardedAt)
+    if (stages.isSampled(header.zxid)) stages.begun(header.zxid, forwardedAt)
     callback.onApplied({ logged, xid, type, callback, startedAt }, err)
   }
 

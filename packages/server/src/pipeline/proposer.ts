@@ -68,7 +68,7 @@ export class Proposer<L extends NotifiedWatcher> {
   /** Prepares and proposes a write of a client of this server. Returns an error number if the write cannot be decoded. */
   submit(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     this.#upgradeSession(write, body, startedAt)
-    const time = this.#now()
+    const time = this.#begin()
     const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
     if (typeof prepared === 'number') return prepared
     this.#propose(write, time, prepared, callback, startedAt)
@@ -90,9 +90,10 @@ export class Proposer<L extends NotifiedWatcher> {
   deleteContainer(path: string, startedAt: number, isDue: () => boolean): void {
     // A pending change may delete the node and create it again.
     if (this.preparer.hasPendingChange(path) || !isDue()) return
+    const time = this.#begin()
     const prepared = this.preparer.deleteContainer(path, this.#nextZxid)
     const id = { sessionId: 0n, xid: 0, type: OpCode.deleteContainer }
-    this.#propose(id, this.#now(), prepared, undefined, startedAt)
+    this.#propose(id, time, prepared, undefined, startedAt)
   }
 
   /** Prepares and proposes a request that a learner forwards. */
@@ -123,7 +124,7 @@ export class Proposer<L extends NotifiedWatcher> {
     startedAt: number,
   ): Generator<void> | void {
     if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback, startedAt)
-    const time = this.#now()
+    const time = this.#begin()
     this.#owner = owner
     const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
     this.#owner = LEADER_OWNER
@@ -137,7 +138,7 @@ export class Proposer<L extends NotifiedWatcher> {
     callback: WriteCallback | undefined,
     startedAt: number,
   ): Generator<void> {
-    const time = this.#now()
+    const time = this.#begin()
     const steps = this.preparer.prepareMulti(write, body, this.#nextZxid, time)
     for (;;) {
       this.#owner = owner
@@ -149,7 +150,7 @@ export class Proposer<L extends NotifiedWatcher> {
   }
 
   #reject(write: ClientWrite, err: number, startedAt: number): void {
-    this.#propose(write, this.#now(), txnOf(err), undefined, startedAt)
+    this.#propose(write, this.#begin(), txnOf(err), undefined, startedAt)
   }
 
   createSession(
@@ -160,10 +161,11 @@ export class Proposer<L extends NotifiedWatcher> {
     callback: WriteCallback | undefined,
     startedAt: number,
   ): void {
+    const time = this.#begin()
     this.#sessions.markCreating(id, owner)
     const prepared = this.preparer.createSession(timeout)
     const write = { sessionId: id, xid, type: OpCode.createSession }
-    this.#propose(write, this.#now(), prepared, callback, startedAt)
+    this.#propose(write, time, prepared, callback, startedAt)
   }
 
   *closeSession(
@@ -172,12 +174,13 @@ export class Proposer<L extends NotifiedWatcher> {
     callback: WriteCallback | undefined,
     startedAt: number,
   ): Generator<void> {
+    const time = this.#begin()
     this.#sessions.markClosing(id)
     const prepared = yield* this.preparer.closeSession(id, this.#nextZxid)
     const write = { sessionId: id, xid, type: OpCode.closeSession }
     const { paths2Delete } = prepared.txn as CloseSessionTxn
-    if (paths2Delete.length <= STEP) return this.#propose(write, this.#now(), prepared, callback, startedAt)
-    yield* this.#proposeInSteps(write, this.#now(), prepared, callback, startedAt)
+    if (paths2Delete.length <= STEP) return this.#propose(write, time, prepared, callback, startedAt)
+    yield* this.#proposeInSteps(write, time, prepared, callback, startedAt)
   }
 
   /** Makes a local session global before a write that creates an ephemeral node, if the settings allow it. */
@@ -200,6 +203,14 @@ export class Proposer<L extends NotifiedWatcher> {
 
   #now(): number {
     return Math.floor(this.#options.clock.wall())
+  }
+
+  /** Begins to prepare a transaction. Returns its time. */
+  #begin(): number {
+    const { stages, clock } = this.#options
+    const zxid = this.#nextZxid
+    if (stages.isSampled(zxid)) stages.begun(zxid, clock.monotonic())
+    return this.#now()
   }
 
   // Proposals
@@ -254,6 +265,8 @@ export class Proposer<L extends NotifiedWatcher> {
       this.lastSize = payload.length
       this.sizes.add(payload.length)
     }
+    const { stages, clock, turnTime } = this.#options
+    stages.proposed(zxid, stages.isSampled(zxid) ? clock.monotonic() : turnTime())
     quorum.propose(zxid, payload, logged)
   }
 }

@@ -53,6 +53,11 @@ export class SlicedQueue {
     return this.#current !== undefined || this.#waiting.length > 0 || this.#isResting
   }
 
+  /** Tasks that are in progress or wait. */
+  get length(): number {
+    return this.#waiting.length + (this.#current === undefined ? 0 : 1)
+  }
+
   add(task: SlicedTask): void {
     const isBusy = this.isBusy
     this.#waiting.push(task)

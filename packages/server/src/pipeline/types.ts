@@ -5,6 +5,7 @@ import type { Session, SessionRegistry, SessionTracker } from '../core/sessions/
 import type { ApplyHint, Tree } from '../core/tree/index.ts'
 import type { CloseSessionTxn, Digest, Identity, LoggedTxn, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher, WatchNotifier } from '../core/watches/index.ts'
+import type { WriteStages } from '../core/write-stages.ts'
 
 /** Receives the outcome of a write or a sync. */
 export interface WriteCallback {
@@ -69,6 +70,8 @@ export type RecordedDigests = readonly { readonly zxid: Zxid; readonly digest: D
 export interface RequestPipeline {
   /** Counts the writes of this server's clients that are accepted and not answered. */
   readonly outstanding: number
+  /** How many requests and transactions wait, by what they wait for. */
+  readonly queues: Readonly<Record<string, number>>
   /** Whether writes are accepted now: not while the disk is full, and never on a read-only server. */
   readonly isWritable: boolean
   /** The highest zxid that a client may have seen and still be served here. */
@@ -112,6 +115,9 @@ export interface PipelineContext<L extends NotifiedWatcher> {
   readonly localSessions: SessionTracker | undefined
   /** Creates the preparer on the leader; `sessions` decides which sessions may write. */
   readonly createPreparer: (sessions: SessionsView) => Preparer
+  readonly stages: WriteStages
+  /** Returns when the current turn of the event loop began, on the monotonic clock. */
+  readonly turnTime: () => number
   /** Runs an action in a later turn of the event loop. */
   readonly defer: (action: () => void) => void
   /** Called when a session is global; it may have been a local one until then. */

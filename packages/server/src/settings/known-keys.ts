@@ -226,7 +226,11 @@ export const knownKeys: readonly KnownKey[] = [
     'largeRequestThreshold',
     'largeRequestMaxBytes',
   ),
-  ...known('unsupported', 'path statistics are not supported yet', 'pathStats.*'),
+  ...known(
+    'ignored',
+    'zabra top and GET /api/v1/top count requests by path without a setting',
+    'pathStats.*',
+  ),
   ...known('rejectedIfEnabled', 'the old encoding of TTL nodes is not supported', 'emulate353TTLNodes'),
   ...known('rejected', 'any SASL user could act as another one', 'letAnySaslUserDoX'),
   ...known('ignored', 'the queue for an observer is bounded as for every member', 'observerMaster.sizeLimit'),

@@ -1,4 +1,4 @@
-import { DiskError, type Disk, type DiskReader, type DiskWriter } from '@zabra/runtime'
+import { DiskError, type Disk, type DiskReader, type DiskSpace, type DiskWriter } from '@zabra/runtime'
 import { folderOf, type DiskImage } from './disk-image.ts'
 import type { FileImage } from './file-image.ts'
 import type { ProcessState, Scheduler } from './types.ts'
@@ -104,8 +104,8 @@ export class SimulatedDisk implements Disk {
     return this.#call(() => this.#image.syncFolder(folder), this.#syncTime())
   }
 
-  freeSpace(): Promise<number> {
-    return this.#call(() => (this.#image.conditions.isFull ? 0 : 2 ** 40))
+  space(): Promise<DiskSpace> {
+    return this.#call(() => ({ free: this.#image.conditions.isFull ? 0 : 2 ** 40, size: 2 ** 41 }))
   }
 
   #writer(path: string, file: FileImage, durable: boolean): DiskWriter {

@@ -3,6 +3,7 @@ import {
   NetworkError,
   type Address,
   type Cancel,
+  type DiskSpace,
   type HttpRequest,
   type HttpResponse,
   type Listener,
@@ -28,7 +29,8 @@ import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
 import { restoreSnapshot } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
-import { prometheusText, PROMETHEUS_TYPE, type DiskFigures } from './prometheus.ts'
+import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
+import { TreeSurvey } from './tree-survey.ts'
 
 /** The port that is opened, if it is free, where the settings name none. */
 const DEFAULT_PORT = 8080
@@ -62,6 +64,7 @@ export class AdminServer {
   readonly #cluster: ClusterProbe
   readonly #commands: ReadonlyMap<string, AdminCommand>
   readonly #answers: SlicedAnswers
+  readonly #survey: TreeSurvey
   readonly #sessionPages = new SessionPages()
   #target: AdminTarget | undefined
   #listener: Listener | undefined
@@ -88,6 +91,7 @@ export class AdminServer {
     this.#logLevel = new LogLevelControl(platform)
     this.#cluster = new ClusterProbe(platform)
     this.#answers = new SlicedAnswers(platform.clock)
+    this.#survey = new TreeSurvey(platform.clock)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
       const stats = this.#target?.service?.stats
@@ -213,9 +217,7 @@ export class AdminServer {
 
   #scheduleRotation(): void {
     this.#cancelRotation = this.#platform.clock.after(WINDOW_PART_MS, 'window of percentiles', () => {
-      const { stats, watchNotifier } = this.#target?.service ?? {}
-      stats?.rotate()
-      for (const histogram of Object.values(watchNotifier?.recipients ?? {})) histogram.rotate()
+      this.#target?.service?.stats.rotate()
       this.#scheduleRotation()
     })
   }
@@ -375,23 +377,24 @@ export class AdminServer {
   // Metrics
 
   async #metrics(): Promise<HttpResponse> {
-    const text = prometheusText(this.#target, await this.#diskFigures(), this.#certificates?.end)
+    const text = prometheusText(this.#target, await this.#collect(), this.#certificates?.end)
     const body = this.#answers.chunksOf(text)
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
   }
 
-  async #diskFigures(): Promise<DiskFigures> {
-    const free = new Map<string, number>()
-    if (this.#target === undefined) return { free }
-    const { directories, platform } = this.#target
+  async #collect(): Promise<CollectedFigures> {
+    const disks = new Map<string, DiskSpace>()
+    if (this.#target === undefined) return { disks }
+    const { directories, platform, service } = this.#target
+    if (service !== undefined) this.#survey.refresh(service.tree)
     for (const folder of new Set([directories.snapshots, directories.logs])) {
       // A figure that the system does not give is left out of the metrics.
-      const bytes = await platform.disk.freeSpace(folder).catch(() => undefined)
-      if (bytes !== undefined) free.set(folder, bytes)
+      const space = await platform.disk.space(folder).catch(() => undefined)
+      if (space !== undefined) disks.set(folder, space)
     }
     const newest = await newestSnapshot(platform.disk, directories).catch(() => undefined)
     const sizes = await fileSizes(platform.disk, directories).catch(() => undefined)
-    return { free, lastSnapshotAt: newest?.at, sizes }
+    return { disks, tree: this.#survey.report, lastSnapshotAt: newest?.at, sizes }
   }
 
   // Commands

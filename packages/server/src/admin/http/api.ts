@@ -203,6 +203,7 @@ function endSession(server: ServerReport, id: SessionId): HttpResponse {
     if (local === undefined)
       isEnding = pipeline.closeSession(id, 0, undefined, server.platform.clock.monotonic())
     else localSessions!.remove(id)
+    if (isEnding) server.stats.sessionsKilled++
     if (isEnding) connection?.destroy('Closed: an operator has ended its session')
   })
   if (!isEnding)

@@ -17,14 +17,20 @@ const folder = new URL('../../../../../deploy/', import.meta.url)
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 const missing = hasPromtool ? '' : ' (skipped: promtool is not installed)'
 
-/** Returns the metrics of a standalone server and of each member of an ensemble. */
-async function allMetrics(): Promise<string> {
+/** Returns the metrics of a standalone server and of each member of an ensemble; collected once. */
+const metrics = (): Promise<string> => (collected ??= collectMetrics())
+let collected: Promise<string> | undefined
+
+async function collectMetrics(): Promise<string> {
   const server = await TestServer.start()
   const client = await server.connect()
   client.create(1, '/a')
   client.read(2, OpCode.getData, '/none')
   await server.untilIdle()
   await server.server.snapshot()
+  // The first scrape begins the walk over the tree.
+  await server.http.request('/metrics')
+  await server.untilIdle()
   const texts = [(await server.http.request('/metrics')).text]
   await server.stop()
   texts.push(await metricsOfProcess())
@@ -51,7 +57,7 @@ async function metricsOfProcess(): Promise<string> {
   try {
     return [
       ...prometheusText(server as Member, {
-        free: new Map([[dataDir, 1]]),
+        disks: new Map([[dataDir, { free: 1, size: 2 }]]),
         lastSnapshotAt: 0,
         sizes: { snapshots: 1, logs: 2 },
       }),
@@ -87,9 +93,43 @@ const queriesOf = (panels: readonly Panel[]): string[] =>
 const promtool = (args: readonly string[], input = '') =>
   spawnSync('promtool', args, { cwd: new URL('prometheus/', folder), input, encoding: 'utf8' })
 
+const page = readFileSync(new URL('../docs/metrics.md', folder), 'utf8')
+
+/** Returns the types of the families in the tables of a section of docs/metrics.md. */
+const documented = (title: string): Map<string, string> => {
+  const section = page.split(/^## /m).find((part) => part.startsWith(`${title}\n`))!
+  return new Map([...section.matchAll(/^\| `(\w+)` \| (\w+) \|/gm)].map(([, name, type]) => [name!, type!]))
+}
+
+describe('docs/metrics.md', () => {
+  it('lists each family of running servers with its type, and no other', async () => {
+    const printed = new Map(
+      [...(await metrics()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]),
+    )
+    const listed = new Map(
+      ['Of Zabra', 'Of Apache ZooKeeper', 'Without observations'].flatMap((title) => [...documented(title)]),
+    )
+    const lines = (families: ReadonlyMap<string, string>) =>
+      [...families].map(([name, type]) => `${name} ${type}`).toSorted()
+    expect(lines(listed)).toEqual(lines(printed))
+  })
+
+  it('says which families have no observations', async () => {
+    const names = [...documented('Without observations').keys()]
+    const samples = (await metrics()).split('\n').filter((line) => !line.startsWith('#'))
+    const observed = samples.filter(
+      (line) =>
+        names.some((name) => line.startsWith(`${name} `) || line.startsWith(`${name}_count `)) &&
+        !line.endsWith(' 0.0'),
+    )
+    expect(names.length).toBeGreaterThan(50)
+    expect(observed).toEqual([])
+  })
+})
+
 describe('the files in deploy/', () => {
   it('query only metrics that servers have', async () => {
-    const metrics = await allMetrics()
+    const text = await metrics()
     const rules = readFileSync(new URL('prometheus/rules.yml', folder), 'utf8')
     const { panels } = JSON.parse(readFileSync(new URL('grafana/zabra-service.json', folder), 'utf8')) as {
       panels: Panel[]
@@ -99,7 +139,7 @@ describe('the files in deploy/', () => {
     const names = new Set(queries.flatMap(namesIn))
     const unknown = [...names].filter(
       // Prometheus makes `up`.
-      (name) => name !== 'up' && !metrics.includes(`\n${name} `) && !metrics.includes(`\n${name}{`),
+      (name) => name !== 'up' && !text.includes(`\n${name} `) && !text.includes(`\n${name}{`),
     )
     expect(unknown).toEqual([])
   })
@@ -114,7 +154,7 @@ describe('the files in deploy/', () => {
   })
 
   it.skipIf(!hasPromtool)(`match metrics that Prometheus can read${missing}`, async () => {
-    for (const text of (await allMetrics()).split(/^(?=# HELP zabra_build_info)/m)) {
+    for (const text of (await metrics()).split(/^(?=# HELP zabra_build_info)/m)) {
       const { stderr, stdout, status } = promtool(['check', 'metrics'], text)
       // Status 3: the names of Apache ZooKeeper are not those that promtool likes.
       expect([0, 3], stderr).toContain(status)

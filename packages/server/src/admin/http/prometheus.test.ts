@@ -101,6 +101,38 @@ describe('the metrics', () => {
     await fixture.stop()
   })
 
+  it('go on counting after srst, which sets mntr to 0', async () => {
+    const ensemble = await Ensemble.start(3)
+    const leader = ensemble.member(ensemble.leader!)
+    const client = await ensemble.client(leader.id)
+    client.read(1, OpCode.exists, '/a', true)
+    await ensemble.create(client, '/a')
+    await ensemble.advance(100)
+    const countsIn = (text: string): ReadonlyMap<string, number> => {
+      const counted = [...typesIn(text)].filter(([, type]) => type !== 'gauge').map(([name]) => name)
+      const lines = text.split('\n').filter((line) => !line.startsWith('#') && !line.includes('quantile='))
+      return new Map(
+        lines
+          .filter((line) => counted.some((name) => line.startsWith(name)))
+          .map((line) => [line.slice(0, line.lastIndexOf(' ')), valueOf(line, line.split(' ')[0]!)]),
+      )
+    }
+    const before = countsIn(await metricsOf(leader))
+    const mntr = await ensemble.command(leader.id, 'mntr')
+    await ensemble.command(leader.id, 'srst')
+    const text = await metricsOf(leader)
+    const after = countsIn(text)
+    const fallen = [...before].filter(([sample, value]) => !(after.get(sample)! >= value))
+    expect(before.size).toBeGreaterThan(300)
+    expect(fallen).toEqual([])
+    expect(valueOf(text, 'node_created_watch_count_count')).toBe(1)
+    const counted =
+      /^zk_(?:cnt_updatelatency|proposal_count|looking_count|connection_request_count|sum_sync_processor_batch_size|watch_bytes)\t(\d+)$/gm
+    const numbersIn = (answer: string) => [...answer.matchAll(counted)].map(([, value]) => Number(value))
+    expect(numbersIn(mntr).every((value) => value > 0)).toBe(true)
+    expect(numbersIn(await ensemble.command(leader.id, 'mntr'))).toEqual([0, 0, 0, 0, 0, 0])
+  })
+
   it('have the files, the commit path and the limits of an ensemble', async () => {
     const ensemble = await Ensemble.start(3, { auditEnabled: true })
     const client = await ensemble.client(ensemble.leader!)
@@ -160,6 +192,54 @@ describe('the metrics', () => {
     client.set(5, `${quota}/app/zookeeper_limits`, 'nonsense')
     await fixture.untilIdle()
     expect(await metricsOf(fixture)).not.toContain('key="/app"')
+    await fixture.stop()
+  })
+
+  it('of an ensemble measure the stages of one write in 32, the ways to its members and what waits', async () => {
+    const ensemble = await Ensemble.start(3)
+    const leader = ensemble.leader!
+    const follower = [...ensemble.members.keys()].find((id) => id !== leader)!
+    for (const id of [leader, follower]) {
+      const client = await ensemble.client(id)
+      for (let i = 1; i <= 64; i++) client.create(i, `/from-${id}-${i % 2}-${i}`)
+      client.read(65, OpCode.sync, '/')
+    }
+    await ensemble.advance(3000)
+    const [leading, following] = [leader, follower].map((id) => metricsOf(ensemble.member(id)))
+    for (const text of await Promise.all([leading!, following!]))
+      for (const stage of ['queue', 'prepare', 'proposal', 'sync', 'commit', 'apply', 'reply'])
+        expect(valueOf(text, `zabra_stage_seconds_count{stage="${stage}"}`)).toBe(2)
+    const text = await leading!
+    expect(valueOf(text, 'prep_process_time_count')).toBe(2)
+    expect(valueOf(text, `ack_latency_count{key="${follower}",}`)).toBeGreaterThanOrEqual(4)
+    expect(valueOf(text, `zabra_peer_round_trip_seconds{peer="${follower}"}`)).toBeGreaterThanOrEqual(0)
+    for (const queue of ['outstanding', 'throttled', 'prepare', 'commit', 'sync'])
+      expect(valueOf(text, `zabra_queue_size{queue="${queue}"}`)).toBe(0)
+    expect(valueOf(await following!, 'zabra_queue_size{queue="forward"}')).toBe(0)
+    expect(valueOf(await following!, 'zabra_request_seconds_count{kind="sync"}')).toBe(1)
+    expect(valueOf(await following!, 'zabra_request_seconds_count{kind="session"}')).toBe(1)
+    expect(valueOf(await following!, 'proposal_latency_count')).toBeGreaterThan(0)
+    // The first scrape begins the walk over the tree.
+    await ensemble.advance(1)
+    const again = await metricsOf(ensemble.member(leader))
+    expect(valueOf(again, 'zabra_tree_nodes{namespace="other"}')).toBeGreaterThan(50)
+    expect(valueOf(again, 'zabra_most_children')).toBeGreaterThanOrEqual(128)
+  })
+
+  it('show a sync of the log while it stalls, and the bytes behind it', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    const unblock = fixture.blockDisk()
+    client.create(1, '/a')
+    await fixture.advance(1000)
+    client.create(2, '/b')
+    await fixture.advance(500)
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'zabra_fsync_pending_seconds')).toBeCloseTo(1.5, 1)
+    expect(valueOf(text, 'zabra_log_pending_bytes')).toBeGreaterThan(0)
+    expect(valueOf(text, 'zabra_queue_size{queue="commit"}')).toBe(2)
+    unblock()
+    await fixture.untilIdle()
+    expect(valueOf(await metricsOf(fixture), 'zabra_fsync_pending_seconds')).toBe(0)
     await fixture.stop()
   })
 

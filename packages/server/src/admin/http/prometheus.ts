@@ -1,5 +1,6 @@
 import { counterOf, epochOf } from '@zabra/protocol'
-import type { RoleMetrics } from '../../connections/role-metrics.ts'
+import type { DiskSpace, Pauses } from '@zabra/runtime'
+import type { LeaderMetrics, RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
 import {
   LIMITS_NAME,
@@ -9,44 +10,17 @@ import {
   type QuotaNumbers,
   type Tree,
 } from '../../core/tree/index.ts'
-import { FULL_VERSION } from '../../version.ts'
+import { FULL_VERSION, VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
-import { monitorMetrics } from '../mntr.ts'
+import { counterMetrics, monitorMetrics } from '../mntr.ts'
 import type { ServerReport } from '../server-report.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
 import { readiness } from './health.ts'
+import type { TreeReport } from './tree-survey.ts'
 
 /** The content type of Prometheus' text format; scrapers refuse an answer without one. */
 export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-
-/** Keys of `mntr` that are counters in Apache ZooKeeper; the others are gauges there. */
-const COUNTERS = new Set([
-  'connection_request_count',
-  'connection_rejected',
-  'connection_drop_count',
-  'connection_revalidate_count',
-  'sessionless_connections_expired',
-  'stale_sessions_expired',
-  'bytes_received_count',
-  'response_bytes',
-  'watch_bytes',
-  'request_throttle_wait_count',
-  'large_requests_rejected',
-  'snapshot_error_count',
-  'tls_handshake_exceeded',
-  'unsuccessful_handshake',
-  'unrecoverable_error_count',
-  'digest_mismatches_count',
-  'looking_count',
-  'diff_count',
-  'snap_count',
-  'proposal_count',
-  'commit_count',
-  'learner_proposal_received_count',
-  'learner_commit_received_count',
-  'revalidate_count',
-])
 
 /** Keys of `mntr` that this server adds; here they have names of their own. */
 const OWN_KEYS = new Set([
@@ -65,12 +39,14 @@ const ROLES = ['leader', 'follower', 'observer', 'standalone', 'read-only', 'loo
 const TIME_BUCKETS = [17, 7, 152] as const
 /** Bounds of the histograms of counts: every seventh bucket, from about 1 to 4096. */
 const COUNT_BUCKETS = [49, 7, 137] as const
-const DELAY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
+const PAUSE_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
 
-/** Figures that need a call to the system. */
-export interface DiskFigures {
-  /** Free bytes by directory; without those that could not be read. */
-  readonly free: ReadonlyMap<string, number>
+/** Figures that are collected before the metrics are written. */
+export interface CollectedFigures {
+  /** Bytes by directory; without those that could not be read. */
+  readonly disks: ReadonlyMap<string, DiskSpace>
+  /** The last walk of the tree; undefined before the first. */
+  readonly tree?: TreeReport | undefined
   /** When the newest snapshot was taken, in milliseconds since 1970; undefined when there is none. */
   readonly lastSnapshotAt?: number | undefined
   /** Bytes of all snapshots, and of all logs; undefined when they could not be read. */
@@ -83,11 +59,12 @@ export interface DiskFigures {
  */
 export function* prometheusText(
   target: AdminTarget | undefined,
-  { free, lastSnapshotAt, sizes }: DiskFigures,
+  { disks, tree, lastSnapshotAt, sizes }: CollectedFigures,
   adminCertificateEnd?: number,
 ): Generator<string> {
   const server = target?.service
-  yield* gauge('zabra_build_info', 1, `{version=${JSON.stringify(FULL_VERSION)}}`)
+  const labels = `version="${VERSION}",compatible="${FULL_VERSION}"`
+  yield* gauge('zabra_build_info', 1, `{${labels},node="${target === undefined ? '' : runtimeOf(target)}"}`)
   yield family('zabra_ready', 'gauge')
   yield `zabra_ready{for="writes"} ${readiness(target).isReady ? 1 : 0}\n`
   yield `zabra_ready{for="reads"} ${readiness(target, { forReads: true }).isReady ? 1 : 0}\n`
@@ -101,8 +78,10 @@ export function* prometheusText(
   yield* gauge('zabra_member_id', target.settings.serverId)
   if (target.leader !== undefined) yield* gauge('zabra_leader_id', target.leader)
   yield* gauge('zabra_zxid_lag', target.zxidLag)
-  if (free.size > 0) yield family('zabra_disk_free_bytes', 'gauge')
-  for (const [dir, bytes] of free) yield `zabra_disk_free_bytes{dir=${JSON.stringify(dir)}} ${bytes}\n`
+  if (disks.size > 0) yield family('zabra_disk_free_bytes', 'gauge')
+  for (const [dir, { free }] of disks) yield `zabra_disk_free_bytes{dir="${labelValue(dir)}"} ${free}\n`
+  if (disks.size > 0) yield family('zabra_disk_size_bytes', 'gauge')
+  for (const [dir, { size }] of disks) yield `zabra_disk_size_bytes{dir="${labelValue(dir)}"} ${size}\n`
   if (lastSnapshotAt !== undefined)
     yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - lastSnapshotAt) / 1000)
   if (sizes !== undefined) {
@@ -121,6 +100,9 @@ export function* prometheusText(
     yield text
   }
   yield* ownFamilies(server)
+  yield* treeFamilies(tree)
+  yield* queueFamilies(server, target)
+  if (server.role.member?.leader !== undefined) yield* peerFamilies(server.role.member.leader)
   yield* unmeasuredFamilies(printed, server.role)
 }
 
@@ -146,18 +128,19 @@ function* serverFamilies(
   server: ServerReport,
   target: AdminTarget,
 ): Generator<readonly [name: string, text: string]> {
-  const { stats, watchNotifier } = server
+  const { stats } = server
   const { ensemble, startup } = stats
+  const stages = stats.stages.latencies
   const summaries: readonly (readonly [name: string, values: Histogram])[] = [
     ['readlatency', stats.readLatency],
     ['updatelatency', stats.updateLatency],
     ['fsynctime', stats.fsyncTime],
     ['snapshottime', stats.snapshotTime],
     ['sync_processor_batch_size', stats.batchSize],
-    ['node_created_watch_count', watchNotifier.recipients.created],
-    ['node_deleted_watch_count', watchNotifier.recipients.deleted],
-    ['node_changed_watch_count', watchNotifier.recipients.changed],
-    ['node_children_watch_count', watchNotifier.recipients.children],
+    ['node_created_watch_count', stats.watches.created],
+    ['node_deleted_watch_count', stats.watches.deleted],
+    ['node_changed_watch_count', stats.watches.changed],
+    ['node_children_watch_count', stats.watches.children],
     ['election_time', ensemble.electionTime],
     ['unavailable_time', ensemble.unavailableTime],
     ['follower_sync_time', ensemble.followerSyncTime],
@@ -170,36 +153,59 @@ function* serverFamilies(
     ['dbinittime', startup.totalMs],
     ['sync_processor_queue_flush_time_ms', stats.fsyncTime],
     ['connection_token_deficit', stats.tokenDeficit],
+    ['restore_time', stats.restoreTime],
+    ['inflight_snap_count', ensemble.inFlightSnaps],
+    ['inflight_diff_count', ensemble.inFlightDiffs],
+    ['proposal_latency', ensemble.proposalLatency],
+    ['commit_propagation_latency', ensemble.propagationLatency],
+    ['prep_processor_queue_time_ms', stages.queue],
+    ['prep_process_time', stages.prepare],
+    ['sync_processor_queue_time_ms', stages.proposal],
+    ['sync_processor_queue_and_flush_time_ms', stats.stages.untilDurable],
+    ['sync_process_time', stats.stages.untilDurable],
+    ['write_commitproc_time_ms', stats.stages.untilCommitted],
+    ['local_write_committed_time_ms', stages.apply],
   ]
   for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
-  yield* counters(server)
+  yield ['ack_latency', ackLatencies(ensemble.ackLatency)]
+  const counters = [...counterMetrics(server, 'start'), ...otherCounters(server)]
+  for (const [name, value] of counters) yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
   yield* quotaFamilies(server.tree)
   const inSummaries = new Set(summaries.map(([name]) => name))
+  const inCounters = new Set(counters.map(([name]) => name))
   for (const [key, value] of monitorMetrics(server, target.startedAt)) {
-    if (OWN_KEYS.has(key) || inSummaries.has(key.replace(/^(?:avg|min|max|cnt|sum|p\d+)_/, ''))) continue
+    if (OWN_KEYS.has(key) || inCounters.has(key)) continue
+    if (inSummaries.has(key.replace(/^(?:avg|min|max|cnt|sum|p\d+)_/, ''))) continue
     if (!/^-?\d+(?:\.\d+)?$/.test(String(value))) continue
-    const type = COUNTERS.has(key) ? 'counter' : 'gauge'
-    yield [key, `${family(key, type)}${key} ${decimal(Number(value))}\n`]
+    yield [key, `${family(key, 'gauge')}${key} ${decimal(Number(value))}\n`]
   }
 }
 
-/** Yields the counters of Apache ZooKeeper that are no keys of `mntr`. */
-function* counters({ stats, role }: ServerReport): Generator<readonly [name: string, text: string]> {
+function ackLatencies(byServer: ReadonlyMap<number, Histogram>): string {
+  const quantiles = QUANTILES.get('ack_latency')!
+  const samples = [...byServer].flatMap(([id, values]) => [
+    ...quantiles.map(
+      (quantile) =>
+        `ack_latency{key="${id}",quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
+    ),
+    `ack_latency_count{key="${id}",} ${decimal(values.totalCount)}\nack_latency_sum{key="${id}",} ${decimal(values.totalSum)}\n`,
+  ])
+  return `${family('ack_latency', 'summary')}${samples.join('')}`
+}
+
+/** Returns the counters of Apache ZooKeeper that are no keys of `mntr`. */
+function otherCounters({ stats, role }: ServerReport): (readonly [name: string, value: number])[] {
   const { ensemble } = stats
-  const committed =
-    role.member === undefined ? stats.batchSize.sum : ensemble.commitCount + ensemble.learnerCommitsReceived
-  for (const [name, value] of [
-    ['snapshot_rate_limited_count', stats.snapshotsRateLimited],
-    ['restore_rate_limited_count', stats.restoresRateLimited],
-    ['restore_error_count', stats.restoreErrors],
-    ['sync_processor_request_queued', stats.batchSize.sum],
-    ['request_commit_queued', committed],
-    [
-      'prep_processor_request_queued',
-      role.mode === 'standalone' ? stats.batchSize.sum : ensemble.proposalCount,
-    ],
-  ] as const)
-    yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
+  const logged = stats.batchSize.totalSum
+  const committed = ensemble.total('commitCount') + ensemble.total('learnerCommitsReceived')
+  return [
+    ['snapshot_rate_limited_count', stats.total('snapshotsRateLimited')],
+    ['restore_rate_limited_count', stats.total('restoresRateLimited')],
+    ['restore_error_count', stats.total('restoreErrors')],
+    ['sync_processor_request_queued', logged],
+    ['request_commit_queued', role.member === undefined ? logged : committed],
+    ['prep_processor_request_queued', role.mode === 'standalone' ? logged : ensemble.total('proposalCount')],
+  ]
 }
 
 /** Quotas for which limits and usage are reported. */
@@ -259,13 +265,18 @@ function* ownFamilies({
   yield family('zabra_request_seconds', 'histogram')
   yield* timeSamples('zabra_request_seconds', stats.readLatency, 'kind="read",')
   yield* timeSamples('zabra_request_seconds', stats.updateLatency, 'kind="write",')
+  yield* timeSamples('zabra_request_seconds', stats.syncLatency, 'kind="sync",')
+  yield* timeSamples('zabra_request_seconds', stats.sessionLatency, 'kind="session",')
+  yield family('zabra_stage_seconds', 'histogram')
+  for (const [stage, values] of Object.entries(stats.stages.latencies))
+    yield* timeSamples('zabra_stage_seconds', values, `stage="${stage}",`)
   yield family('zabra_fsync_seconds', 'histogram')
   yield* timeSamples('zabra_fsync_seconds', stats.fsyncTime)
-  yield* counter('zabra_transactions_total', stats.batchSize.sum)
+  yield* counter('zabra_transactions_total', stats.batchSize.totalSum)
   yield family('zabra_fsync_batch', 'histogram')
   for (const [bound, count] of stats.batchSize.cumulative(...COUNT_BUCKETS))
     yield bucket('zabra_fsync_batch', '', Number(bound.toPrecision(3)), count)
-  yield* histogramEnd('zabra_fsync_batch', '', stats.batchSize.count, stats.batchSize.sum)
+  yield* histogramEnd('zabra_fsync_batch', '', stats.batchSize.totalCount, stats.batchSize.totalSum)
   yield family('zabra_connections_refused_total', 'counter')
   for (const [reason, count] of Object.entries({
     ...stats.refusals,
@@ -280,18 +291,69 @@ function* ownFamilies({
     yield* timeSamples('zabra_propagation_seconds', propagationLatency)
     yield family('zabra_election_seconds', 'histogram')
     yield* timeSamples('zabra_election_seconds', electionTime)
-    yield* counter('zabra_unavailable_seconds_total', unavailableTime.sum / 1000)
+    yield* counter('zabra_unavailable_seconds_total', unavailableTime.totalSum / 1000)
   }
   yield* gauge('zabra_epoch', epochOf(tree.lastZxid))
   yield* gauge('zabra_last_zxid', tree.lastZxid)
   yield* gauge('zabra_zxids_left', MAX_COUNTER - counterOf(tree.lastZxid))
   yield* gauge('zabra_log_writable', pipeline.isWritable ? 1 : 0)
-  yield* gauge('zabra_queue_size', pipeline.outstanding, '{queue="outstanding"}')
   yield family('zabra_sessions', 'gauge')
   yield `zabra_sessions{kind="global"} ${sessions.size}\nzabra_sessions{kind="local"} ${localSessions?.size ?? 0}\n`
+  yield family('zabra_sessions_ended_total', 'counter')
+  for (const [reason, counter] of [
+    ['closed', 'sessionsClosed'],
+    ['expired', 'sessionsExpired'],
+    ['killed', 'sessionsKilled'],
+  ] as const)
+    yield `zabra_sessions_ended_total{reason="${reason}"} ${stats.total(counter)}\n`
+  yield* counter('zabra_packet_too_large_total', stats.total('largeRequestsRejected'))
+  yield* counter('zabra_notifications_total', stats.watches.total('delivered'))
   yield family('zabra_watches', 'gauge')
   yield `zabra_watches{kind="data"} ${watches.data.size}\nzabra_watches{kind="children"} ${watches.child.size}\n`
 }
+
+/** Yields what the last walk of the tree found; the families without samples before the first. */
+function* treeFamilies(tree: TreeReport | undefined): Generator<string> {
+  const namespaces = tree?.namespaces ?? []
+  yield family('zabra_tree_bytes', 'gauge')
+  for (const [name, { bytes }] of namespaces)
+    yield `zabra_tree_bytes{namespace="${labelValue(name)}"} ${bytes}\n`
+  yield family('zabra_tree_nodes', 'gauge')
+  for (const [name, { nodes }] of namespaces)
+    yield `zabra_tree_nodes{namespace="${labelValue(name)}"} ${nodes}\n`
+  if (tree === undefined) return
+  yield* gauge('zabra_largest_node_bytes', tree.largestNodeBytes)
+  yield* gauge('zabra_most_children', tree.mostChildren)
+}
+
+/** Yields what waits: requests, transactions and bytes. */
+function* queueFamilies(server: ServerReport, { log, platform }: AdminTarget): Generator<string> {
+  const { pipeline, throttler, connections } = server
+  const sizes = { outstanding: pipeline.outstanding, throttled: throttler.size, ...pipeline.queues }
+  yield family('zabra_queue_size', 'gauge')
+  for (const [queue, size] of Object.entries(sizes)) yield `zabra_queue_size{queue="${queue}"} ${size}\n`
+  let unsentBytes = 0
+  for (const { flow } of connections) unsentBytes += flow.unsentBytes
+  yield* gauge('zabra_outbox_bytes', unsentBytes)
+  yield* gauge('zabra_log_pending_bytes', log?.pendingBytes ?? 0)
+  const since = log?.writingSince
+  const pendingMs = since === undefined ? 0 : platform.clock.monotonic() - since
+  yield* gauge('zabra_fsync_pending_seconds', pendingMs / 1000)
+}
+
+function* peerFamilies({ peers }: LeaderMetrics): Generator<string> {
+  // A member that has connected again may have two connections: the last one counts.
+  const byId = new Map(peers.map((peer) => [peer.serverId, peer]))
+  yield family('zabra_peer_round_trip_seconds', 'gauge')
+  for (const [id, { roundTripMs }] of byId)
+    if (roundTripMs !== undefined) yield `zabra_peer_round_trip_seconds{peer="${id}"} ${roundTripMs / 1000}\n`
+  yield family('zabra_peer_unsent_bytes', 'gauge')
+  for (const [id, { unsentBytes }] of byId) yield `zabra_peer_unsent_bytes{peer="${id}"} ${unsentBytes}\n`
+}
+
+/** Returns the version of the runtime, which `envi` shows under the name of Java's. */
+const runtimeOf = ({ platform }: AdminTarget): string =>
+  labelValue(new Map(platform.system.environment()).get('java.version') ?? '')
 
 /** Yields when certificates end; nothing without any. */
 function* certificateFamily(ends: Readonly<Record<string, number | undefined>>): Generator<string> {
@@ -340,7 +402,7 @@ function* backupFamilies({ backups }: AdminTarget): Generator<string> {
 const MAX_COUNTER = 0xffff_ffff
 
 /** Yields the families about the process. */
-function* runtimeFamilies({ platform: { system } }: AdminTarget): Generator<string> {
+function* runtimeFamilies({ platform: { system, clock }, startedAt }: AdminTarget): Generator<string> {
   const heap = system.heap?.()
   yield* gauge('process_resident_memory_bytes', system.residentMemory())
   const { open, max } = system.fileDescriptors()
@@ -356,22 +418,33 @@ function* runtimeFamilies({ platform: { system } }: AdminTarget): Generator<stri
     for (const [space, bytes] of Object.entries(limits))
       yield `zabra_memory_limit_bytes{space="${space}"} ${bytes === Infinity ? '+Inf' : bytes}\n`
   }
+  const cpuMs = system.cpuTime?.()
+  if (cpuMs !== undefined) yield* counter('process_cpu_seconds_total', cpuMs / 1000)
+  const startedMs = Math.round(clock.wall() - (clock.monotonic() - startedAt))
+  yield* gauge('process_start_time_seconds', startedMs / 1000)
   const activeMs = system.eventLoopActive?.()
   if (activeMs !== undefined) yield* counter('zabra_event_loop_active_seconds_total', activeMs / 1000)
-  const gcMs = system.gcTime?.()
-  if (gcMs !== undefined) yield* counter('zabra_gc_seconds_total', gcMs / 1000)
+  const collections = [...(system.gcPauses?.() ?? [])]
+  if (collections.length > 0) yield family('zabra_gc_seconds_total', 'counter')
+  for (const [kind, { sum }] of collections) yield `zabra_gc_seconds_total{kind="${kind}"} ${sum / 1000}\n`
+  if (collections.length > 0) yield family('zabra_gc_pause_seconds', 'histogram')
+  for (const [kind, pauses] of collections)
+    yield* pauseSamples('zabra_gc_pause_seconds', pauses, `kind="${kind}",`)
   const delays = system.eventLoopDelays?.()
   if (delays === undefined) return
-  const name = 'zabra_event_loop_delay_seconds'
-  yield family(name, 'histogram')
-  for (const bound of DELAY_BOUNDS_MS) yield bucket(name, '', bound / 1000, delays.countUpTo(bound))
-  yield* histogramEnd(name, '', delays.count, delays.sum / 1000)
+  yield family('zabra_event_loop_delay_seconds', 'histogram')
+  yield* pauseSamples('zabra_event_loop_delay_seconds', delays)
+}
+
+function* pauseSamples(name: string, pauses: Pauses, labels = ''): Generator<string> {
+  for (const bound of PAUSE_BOUNDS_MS) yield bucket(name, labels, bound / 1000, pauses.countUpTo(bound))
+  yield* histogramEnd(name, labels, pauses.count, pauses.sum / 1000)
 }
 
 function* timeSamples(name: string, values: Histogram, labels = ''): Generator<string> {
   for (const [ms, count] of values.cumulative(...TIME_BUCKETS))
     yield bucket(name, labels, Number((ms / 1000).toPrecision(3)), count)
-  yield* histogramEnd(name, labels, values.count, values.sum / 1000)
+  yield* histogramEnd(name, labels, values.totalCount, values.totalSum / 1000)
 }
 
 const bucket = (name: string, labels: string, bound: number, count: number): string =>
@@ -387,7 +460,7 @@ function summary(name: string, values: Histogram, quantiles: readonly number[]):
   const lines = quantiles.map(
     (quantile) => `${name}{quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
   )
-  return `${family(name, 'summary')}${lines.join('')}${name}_count ${decimal(values.count)}\n${name}_sum ${decimal(values.sum)}\n`
+  return `${family(name, 'summary')}${lines.join('')}${name}_count ${decimal(values.totalCount)}\n${name}_sum ${decimal(values.totalSum)}\n`
 }
 
 function* gauge(name: string, value: number, labels = ''): Generator<string> {

@@ -299,7 +299,7 @@ describe('many watches', () => {
       for (let k = 0; k < 6; k++) fixture.changed(`/own/${i}/${k}`)
       expect(watcher.takeEvents().length).toBe(6)
     }
-    expect([fixture.watches.size, fixture.notifier.delivered]).toEqual([30_000, 70_000])
+    expect([fixture.watches.size, fixture.notifier.stats.delivered]).toEqual([30_000, 70_000])
     for (const [i, watcher] of watchers.entries())
       expect(fixture.watches.remove(watcher, `/own/${i}/6`, WatcherType.Data)).toBe(true)
     expect(fixture.watches.size).toBe(20_000)

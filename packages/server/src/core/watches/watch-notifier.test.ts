@@ -93,12 +93,12 @@ describe('a notification', () => {
     bench.watches.watchChildren(watchers[0]!, '/')
     bench.deleted('/a')
     expect(new Set(watchers.map(({ views }) => views[0])).size).toBe(1)
-    const { delivered, bytes, recipients } = bench.notifier
+    const { delivered, bytes, created, deleted, changed, children } = bench.notifier.stats
     expect([delivered, bytes]).toEqual([4, 3 * 34 + 33])
-    expect(recipients.deleted.max).toBe(3)
-    expect(recipients.children.max).toBe(1)
-    expect(recipients.created.count).toBe(0)
-    expect(recipients.changed.count).toBe(0)
+    expect(deleted.max).toBe(3)
+    expect(children.max).toBe(1)
+    expect(created.count).toBe(0)
+    expect(changed.count).toBe(0)
   })
 })
 
@@ -274,12 +274,10 @@ it('the statistics count recipients of each event that has any, and the bytes, u
   fixture.changed('/a')
   fixture.changed('/b')
   fixture.deleted('/a')
-  const { recipients, delivered } = fixture.notifier
+  const { stats } = fixture.notifier
   const counts = (): number[][] =>
-    [recipients.created, recipients.children, recipients.changed, recipients.deleted].map(
-      ({ count, sum }) => [count, sum],
-    )
-  expect([counts(), delivered]).toEqual([
+    [stats.created, stats.children, stats.changed, stats.deleted].map(({ count, sum }) => [count, sum])
+  expect([counts(), stats.delivered]).toEqual([
     [
       [1, 2],
       [1, 2],
@@ -288,9 +286,8 @@ it('the statistics count recipients of each event that has any, and the bytes, u
     ],
     8,
   ])
-  expect(fixture.notifier.bytes).toBe(
-    [...one.views, ...two.views].reduce((sum, { length }) => sum + length, 0),
-  )
-  fixture.notifier.resetStats()
-  expect([fixture.notifier.bytes, counts().flat()]).toEqual([0, [0, 0, 0, 0, 0, 0, 0, 0]])
+  const bytes = [...one.views, ...two.views].reduce((sum, { length }) => sum + length, 0)
+  expect(stats.bytes).toBe(bytes)
+  stats.reset()
+  expect([stats.bytes, stats.total('bytes'), counts().flat()]).toEqual([0, bytes, [0, 0, 0, 0, 0, 0, 0, 0]])
 })

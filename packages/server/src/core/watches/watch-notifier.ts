@@ -1,10 +1,11 @@
 import { EventType, KeeperState, Perms, Writer, Xid, writeWatcherEvent, type ACL } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
-import { Histogram } from '../histogram.ts'
+import type { Histogram } from '../histogram.ts'
 import type { ChangeSink } from '../tree/index.ts'
 import type { Identity, Zxid } from '../types.ts'
 import type { Watcher } from './watch-table.ts'
 import type { Notify, WatchManager } from './watch-manager.ts'
+import { WatchStats } from './watch-stats.ts'
 
 /** A connection that receives notifications. */
 export interface NotifiedWatcher extends Watcher {
@@ -23,37 +24,22 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
   readonly #writer = new Writer(256)
   /** The transaction whose events are being delivered; -1 for missed events, which setWatches delivers. */
   zxid: Zxid = -1
-  /** Notifications delivered, and their bytes. */
-  delivered = 0
-  bytes = 0
-  /** Watchers per event, by type of event. */
-  readonly recipients = {
-    created: new Histogram(),
-    deleted: new Histogram(),
-    changed: new Histogram(),
-    children: new Histogram(),
-  }
+  readonly stats: WatchStats
 
   /** Watched ancestors of changed paths that were looked at, ever: a change below thousands of them takes a millisecond. */
   get ancestorsVisited(): number {
     return this.#watches.ancestorsVisited
   }
 
-  /** Resets the statistics. */
-  resetStats(): void {
-    this.bytes = 0
-    for (const histogram of Object.values(this.recipients)) histogram.reset()
-  }
-
-  constructor(watches: WatchManager<L>, rules: AclRules) {
+  constructor(watches: WatchManager<L>, rules: AclRules, stats = new WatchStats()) {
     this.#watches = watches
     this.#rules = rules
+    this.stats = stats
   }
 
   created(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    const { recipients } = this
-    this.#count(recipients.created, () =>
+    this.#count(this.stats.created, () =>
       this.#watches.fireCreated(path, this.#notifierOf(EventType.NodeCreated, path, acl)),
     )
     this.#childrenChanged(parent, parentAcl)
@@ -61,8 +47,7 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
 
   deleted(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    const { recipients } = this
-    this.#count(recipients.deleted, () =>
+    this.#count(this.stats.deleted, () =>
       this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),
     )
     this.#childrenChanged(parent, parentAcl)
@@ -70,8 +55,7 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
 
   dataChanged(path: string, acl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    const { recipients } = this
-    this.#count(recipients.changed, () =>
+    this.#count(this.stats.changed, () =>
       this.#watches.fireDataChanged(path, this.#notifierOf(EventType.NodeDataChanged, path, acl)),
     )
   }
@@ -86,19 +70,20 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
 
   #childrenChanged(path: string, acl: readonly ACL[]): void {
     const notifyReaders = this.#notifierOf(EventType.NodeChildrenChanged, path, acl)
-    this.#count(this.recipients.children, () => this.#watches.fireChildrenChanged(path, notifyReaders))
+    this.#count(this.stats.children, () => this.#watches.fireChildrenChanged(path, notifyReaders))
   }
 
   #count(recipients: Histogram, fire: () => void): void {
-    const before = this.delivered
+    const stats = this.stats
+    const before = stats.delivered
     fire()
-    if (this.delivered > before) recipients.add(this.delivered - before)
+    if (stats.delivered > before) recipients.add(stats.delivered - before)
   }
 
   #deliver(watcher: L, frame: Uint8Array): void {
     watcher.deliver(frame)
-    this.delivered++
-    this.bytes += frame.length
+    this.stats.delivered++
+    this.stats.bytes += frame.length
   }
 
   #notifierOf(type: number, path: string, acl: readonly ACL[]): Notify<L> {
