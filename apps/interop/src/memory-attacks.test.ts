@@ -1,7 +1,9 @@
+import { connect } from 'node:net'
 import { afterAll, describe, expect, it } from 'vitest'
 import { bytes, frame } from './harness/bytes.ts'
 import { Client, connectRequest, RawConnection } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
+import { freePort } from './harness/ports.ts'
 import { cleanUp, Server } from './harness/servers.ts'
 
 /** These take minutes and gigabytes. */
@@ -9,6 +11,8 @@ const isLong = process.env['ZABRA_MEMORY_ATTACKS'] === '1'
 const TIMEOUT = { timeout: 300_000 }
 /** A client beside an attack waits at most so long for a reply, on a busy machine, in milliseconds. */
 const MAX_WAIT_MS = 5000
+/** The length of a reply without a body. */
+const REPLY_BYTES = 20
 
 afterAll(cleanUp)
 
@@ -30,8 +34,9 @@ class Victim {
     this.#loop = this.#use()
   }
 
-  static async start(heapMiB: number): Promise<Victim> {
-    const server = await Server.start({ kind: 'zabra', heapMiB, config: { maxSessionTimeout: 120_000 } })
+  static async start(heapMiB: number, settings: Record<string, string | number> = {}): Promise<Victim> {
+    const config = { maxSessionTimeout: 120_000, ...settings }
+    const server = await Server.start({ kind: 'zabra', heapMiB, config })
     return new Victim(server, await Client.connect(server.port, { timeoutMs: 120_000 }), heapMiB)
   }
 
@@ -193,5 +198,85 @@ describe.skipIf(!isLong)('a server with little memory serves on beside', () => {
     })()
     await Promise.all([load, attack])
     await victim.survives(`1.8 GB of znodes and ${sent} short watches`)
+  })
+
+  it('many connections with short watches, at 1 GiB', TIMEOUT, async () => {
+    const victim = await Victim.start(1024)
+    // Encoded once, and replies are dropped unread: what the attackers cost is in this process.
+    const paths = Array.from({ length: 4000 }, (_, i) => `/${i.toString(36)}`)
+    const watches = Buffer.concat(paths.map((path) => request(op.addWatch, bytes().str(path).int(0).done())))
+    let sent = 0
+    for (let round = 0; round < 5; round++) {
+      const all = await Promise.all(Array.from({ length: 200 }, () => victim.attacker()))
+      const isOver = all.map(async (one) => {
+        if (one === undefined) return
+        sent += paths.length
+        let received = 0
+        const answered = new Promise<void>((resolve) => {
+          one.socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
+            received += chunk.length
+            if (received >= paths.length * REPLY_BYTES) resolve()
+          })
+        })
+        one.write(watches)
+        await Promise.race([answered, one.closed])
+      })
+      await Promise.all(isOver)
+      for (const one of all) one?.destroy()
+    }
+    await victim.survives(`${sent} short watches of 1,000 connections`)
+  })
+
+  it('logins by SASL that begin without end, and tokens of 1 MB, at 512 MiB', TIMEOUT, async () => {
+    const victim = await Victim.start(512, { 'sasl.digest.users': 'ada:pass' })
+    const step = (token: Uint8Array): Buffer => request(op.sasl, bytes().buffer(token).done())
+    const large = step(Buffer.alloc(1_000_000, 'a="'))
+    let begun = 0
+    for (let round = 0; round < 100; round++) {
+      const all = await Promise.all(Array.from({ length: 100 }, () => victim.attacker()))
+      for (const one of all) {
+        if (one === undefined) continue
+        begun++
+        one.onFrame = () => {}
+        // The second step fails; what follows it is not answered.
+        one.write(step(Buffer.alloc(0)))
+        if (begun % 10 === 0) one.write(large)
+        else if (begun % 2 === 0)
+          one.write(Buffer.concat(Array.from({ length: 1000 }, () => step(Buffer.alloc(0)))))
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      for (const one of all) one?.destroy()
+    }
+    await victim.survives(`${begun} logins by SASL that do not end`)
+  })
+
+  it('pipelined, unread and incomplete requests over HTTP, at 512 MiB', TIMEOUT, async () => {
+    const adminPort = await freePort()
+    const victim = await Victim.start(512, {
+      'admin.enableServer': 'true',
+      'admin.serverPort': adminPort,
+      'admin.serverAddress': '127.0.0.1',
+    })
+    const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+    const attacks = [
+      get('/metrics').repeat(5000),
+      get('/nothing').repeat(5000),
+      `GET / HTTP/1.1\r\nHost: localhost\r\n${'a: b\r\n'.repeat(2500)}`,
+      'GET / HTTP/1.1\r\nHost: local',
+      'POST /commands/srst HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nx',
+      `POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(50_000)}`,
+    ]
+    let opened = 0
+    for (let round = 0; round < 100; round++) {
+      const all = Array.from({ length: 60 }, (_, i) => {
+        opened++
+        const socket = connect(adminPort, '127.0.0.1').on('error', () => {})
+        socket.pause().write(attacks[i % attacks.length]!)
+        return socket
+      })
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      for (const one of all) one.destroy()
+    }
+    await victim.survives(`${opened} connections over HTTP with requests that are pipelined or incomplete`)
   })
 })

@@ -16,7 +16,11 @@ import {
 import { nodeClock, nodeNetwork } from '@zabra/runtime/node'
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { RawClient } from '@zabra/testkit'
+import { once } from 'node:events'
 import { request } from 'node:http'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { fileURLToPath } from 'node:url'
 import { busyFlags } from '../busy.ts'
 import { openSession } from '../open-session.ts'
 import { freePorts } from '../peers.ts'
@@ -30,6 +34,12 @@ const LISTED_AT_ONCE = 1900
 const REQUESTS_AT_ONCE = 5000
 const IDENTITIES = 99
 const EPHEMERALS = 100_000
+
+/** Fewer than may be at a handshake at the same time. */
+const HANDSHAKES = 240
+const KEY_STORE = fileURLToPath(
+  new URL('../../../packages/runtime/src/testdata/tls/server.pem', import.meta.url),
+)
 
 type Body = (writer: Writer) => void
 
@@ -89,19 +99,35 @@ function get(port: number, target: string, headers: Record<string, string> = {})
   })
 }
 
+/** Resolves to the ClientHello that Node sends. */
+async function clientHello(): Promise<Buffer> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connectTls({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' })
+  client.on('error', () => {})
+  const [socket] = (await once(server, 'connection')) as [Socket]
+  const [hello] = (await once(socket, 'data')) as [Buffer]
+  for (const one of [client, socket]) one.destroy()
+  server.close()
+  return hello
+}
+
 /** Every kind of request that one client may send and that is large, or small and costly. */
 export const clientHolds: Case = {
   name: 'client-holds',
   about: 'the longest event loop hold for each request that is as costly as one client can make it',
   only: 'zabra',
   run: async (context) => {
-    const [webSocketPort, adminPort] = (await freePorts(2)) as [number, number]
+    const [webSocketPort, adminPort, tlsPort] = (await freePorts(3)) as [number, number, number]
     const peer = await withNodeFlags(context, busyFlags()).start({
       settings: {
         webSocketPort,
         webSocketPortAddress: '127.0.0.1',
         'admin.enableServer': 'true',
         'admin.serverPort': adminPort,
+        secureClientPort: tlsPort,
+        'ssl.keyStore.location': KEY_STORE,
+        'ssl.clientAuth': 'none',
         'sasl.digest.users': 'ada:pass',
         reconfigEnabled: 'true',
       },
@@ -395,6 +421,22 @@ export const clientHolds: Case = {
       ])
         await test(`20 × GET ${target.slice(0, 30)}`, () =>
           Promise.all(Array.from({ length: 20 }, () => get(adminPort, target))))
+      const hello = await clientHello()
+      await test(`${HANDSHAKES} connections with a ClientHello of TLS at once`, async () => {
+        const all = await Promise.all(
+          Array.from({ length: HANDSHAKES }, () => nodeNetwork.connect({ host: '127.0.0.1', port: tlsPort })),
+        )
+        const answered = all.map(
+          (connection) =>
+            new Promise<void>((resolve) =>
+              connection.setHandler({ data: () => resolve(), drain() {}, closed: () => resolve() }),
+            ),
+        )
+        for (const connection of all) connection.write(hello)
+        await Promise.race(answered)
+        await new Promise((resolve) => setTimeout(resolve, 500))
+        for (const connection of all) connection.destroy()
+      })
       await test('500 connections at once', async () => {
         const all = await Promise.all(
           Array.from({ length: 500 }, () => nodeNetwork.connect({ host: '127.0.0.1', port })),

@@ -54,6 +54,24 @@ describe('nodeCompression', () => {
     expect(Buffer.concat(parts).equals(input)).toBe(true)
   })
 
+  it.each([[0], [0, 0, 0, 0], [0, 1]])(
+    'gunzip ignores zero bytes and what follows them: %j %j',
+    async (...zeros) => {
+      const pack = nodeCompression.gzip()
+      const whole = Buffer.concat([await pack.write(Uint8Array.of(1, 2, 3)), await pack.end()])
+      for (const parts of [
+        [whole, zeros, zeros],
+        [Buffer.concat([whole, Uint8Array.from(zeros)]), zeros],
+      ]) {
+        const unpack = nodeCompression.gunzip()
+        const unpacked: Uint8Array[] = []
+        for (const part of parts) unpacked.push(await unpack.write(Uint8Array.from(part)))
+        unpacked.push(await unpack.end())
+        expect(Buffer.concat(unpacked)).toEqual(Buffer.of(1, 2, 3))
+      }
+    },
+  )
+
   it('gunzip rejects bytes that are not gzip, and a truncated stream', async () => {
     await expect(nodeCompression.gunzip().write(Uint8Array.of(1, 2, 3))).rejects.toThrow(/incorrect header/)
     const pack = nodeCompression.gzip()

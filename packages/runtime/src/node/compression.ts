@@ -12,9 +12,11 @@ class ZlibTransform implements ByteTransform {
   readonly #stream: Gzip | Gunzip
   #chunks: Uint8Array[] = []
   #failure: Error | undefined
+  #isOver = false
 
   constructor(stream: Gzip | Gunzip) {
     this.#stream = stream
+    stream.once('end', () => (this.#isOver = true))
     stream.on('data', (chunk: Uint8Array) => this.#chunks.push(chunk))
     stream.on('error', (error: Error) => (this.#failure = error))
   }
@@ -24,23 +26,23 @@ class ZlibTransform implements ByteTransform {
   }
 
   end(): Promise<Uint8Array> {
-    return this.#settle((done) => {
-      this.#stream.once('end', done)
-      this.#stream.end()
-    })
+    return this.#settle(() => this.#stream.end())
   }
 
   #settle(start: (done: (error?: Error | null) => void) => void): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       if (this.#failure) return reject(this.#failure)
-      const failed = (error: Error): void => reject(error)
-      this.#stream.once('error', failed)
-      start((error) => {
-        this.#stream.off('error', failed)
+      // What follows the end of the compressed bytes is ignored, as by Java.
+      if (this.#isOver) return resolve(this.#takeOutput())
+      const done = (error?: Error | null): void => {
+        this.#stream.off('error', done).off('end', done)
         const failure = error ?? this.#failure
         if (failure) reject(failure)
         else resolve(this.#takeOutput())
-      })
+      }
+      // Zero bytes behind the compressed ones end the stream, and Node does not call the callback of their `write`.
+      this.#stream.once('error', done).once('end', done)
+      start(done)
     })
   }
 

@@ -1,8 +1,6 @@
 import type { Socket } from 'node:net'
+import { HANDSHAKE } from './client-hello.ts'
 import type { PendingSockets } from './pending-sockets.ts'
-
-/** First byte of a TLS handshake. A ZooKeeper frame that begins with it would be 352 MiB long. */
-const HANDSHAKE = 0x16
 
 /**
  * Returns a handler of accepted sockets that passes them to `secure` when their first byte begins a TLS handshake, and to `plain`

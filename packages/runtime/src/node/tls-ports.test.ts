@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect as connectPlain } from 'node:net'
+import { connect as connectPlain, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener, Network } from '../network.ts'
 import type { TlsOptions } from '../tls.ts'
@@ -60,6 +61,7 @@ async function echoOf(network: Network, port: number, text: string): Promise<str
   return received
 }
 
+const serverNetwork = () => tlsNetwork({ keyStore: store('server.pem') })
 const client = tlsNetwork({ trustStore: store('authority.pem') })
 
 describe('a listener of withPlaintext', () => {
@@ -136,6 +138,53 @@ describe('a TLS handshake', () => {
       }
     },
   )
+
+  it('with groups over finite fields is refused, since one takes 95 ms, and goes on with another group of the client', async () => {
+    for (const listening of [serverNetwork(), serverNetwork().withPlaintext()]) {
+      const server = await serve(listening)
+      const outcomes: (Connection | string)[] = []
+      for (const ecdhCurve of ['ffdhe8192', 'ffdhe2048:P-256']) {
+        const ca = readFileSync(path('authority.pem'))
+        const socket = connectTls({ port: server.port, host: '127.0.0.1', ca, ecdhCurve })
+        socket.on('error', () => {})
+        outcomes.push(await server.next())
+        socket.destroy()
+      }
+      expect(outcomes).toEqual([
+        expect.stringMatching(/TLS handshake of .* failed/),
+        expect.objectContaining({ isSecure: true }),
+      ])
+    }
+  })
+
+  it('whose ClientHello does not end is refused after 16 KiB', async () => {
+    for (const listening of [serverNetwork(), serverNetwork().withPlaintext()]) {
+      const server = await serve(listening)
+      const socket = connectPlain(server.port, '127.0.0.1')
+      socket.on('error', () => {})
+      // A message of 16 MiB in records of 16 KiB.
+      const record = Buffer.alloc(5 + 16_384, 7)
+      record.set([0x16, 3, 1, 0x40, 0, 1, 255, 255, 255])
+      socket.write(Buffer.concat([record, record]))
+      expect(await server.next()).toMatch(/EMSGSIZE.*its ClientHello is longer than 16384 bytes/)
+      socket.destroy()
+    }
+  })
+
+  it('whose ClientHello arrives byte by byte is completed', async () => {
+    const server = await serve(serverNetwork())
+    const through = createServer((socket) => {
+      const target = connectPlain({ port: server.port, host: '127.0.0.1', noDelay: true })
+      socket.on('data', (bytes: Buffer) => {
+        for (const byte of bytes) target.write(Uint8Array.of(byte))
+      })
+      target.on('data', (bytes: Buffer) => socket.write(bytes))
+      socket.on('close', () => target.destroy())
+    }).listen(0, '127.0.0.1')
+    await once(through, 'listening')
+    expect(await echoOf(client, (through.address() as AddressInfo).port, 'x')).toBe('x')
+    through.close()
+  })
 
   it('yields a connection that can be half open, as without TLS', async () => {
     const ended: string[] = []

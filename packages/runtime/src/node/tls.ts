@@ -28,7 +28,10 @@ import {
 } from '../tls.ts'
 import { CUT_OFF, tlsFailureOf } from '../tls-faults.ts'
 import type { identityOf } from './certificate.ts'
+import { awaitHello } from './await-hello.ts'
 import { openSslName } from './cipher-suites.ts'
+import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
+import { HandshakeQueue, type Handshake } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, PendingSockets } from './pending-sockets.ts'
 import { readCrls } from './crl.ts'
@@ -47,6 +50,10 @@ export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
   return new NodeTlsNetwork(options)
 }
 
+/** Places in the queue of a handshake in which the client is asked for a certificate, and of one with two ClientHellos. */
+const PLACES_WITH_CERTIFICATE = 4
+const PLACES_WITH_RETRY = 16
+
 /** The contents of the files when they were last read. */
 interface Credentials {
   readonly stores: readonly (LoadedStore | undefined)[]
@@ -62,6 +69,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   readonly #options: TlsOptions
   readonly #servers = new Set<Server>()
   readonly #pending = new Set<PendingSockets>()
+  readonly #queue = new HandshakeQueue()
   #exceeded = 0
   #failed = 0
   #credentials: Promise<Credentials> | undefined
@@ -134,8 +142,12 @@ export class NodeTlsNetwork implements TlsNetwork {
       // `pending` has the timeout that counts.
       handshakeTimeout: handshakeTimeoutMs * 2,
     })
+    const handshakes = new Map<string, Handshake>()
     server.on('secureConnection', (socket) => {
       pending.ready(socket)
+      const handshake = handshakes.get(remoteName(socket))
+      // A client that has left already has no address any more; its place is free once the socket is closed.
+      if (handshake !== undefined) this.#queue.remove(handshake)
       socket.allowHalfOpen = true
       acceptSocket(socket, identify, accepted, failed)
     })
@@ -154,7 +166,33 @@ export class NodeTlsNetwork implements TlsNetwork {
     const startHandshake = (socket: Socket): void => {
       // A client that ends its direction during the handshake has left.
       socket.allowHalfOpen = false
-      if (pending.admit(socket, abandoned)) server.emit('connection', socket)
+      if (!pending.admit(socket, abandoned)) return
+      const name = remoteName(socket)
+      const refuse = (code: string, reason: string): void => {
+        socket.destroy()
+        abandoned(handshakeError(name, code, reason))
+      }
+      awaitHello(
+        socket,
+        ({ needsRetry, giveBack }) => {
+          const handshake: Handshake = {
+            host: socket.remoteAddress ?? '',
+            places: needsRetry ? PLACES_WITH_RETRY : clientAuth === 'none' ? 1 : PLACES_WITH_CERTIFICATE,
+            start() {
+              giveBack()
+              server.emit('connection', socket)
+            },
+            abandon: (reason) => refuse('ETIMEDOUT', reason),
+          }
+          handshakes.set(name, handshake)
+          socket.once('close', () => {
+            if (handshakes.get(name) === handshake) handshakes.delete(name)
+            this.#queue.remove(handshake, { failedAfterBytes: socket.bytesRead })
+          })
+          this.#queue.add(handshake)
+        },
+        () => refuse('EMSGSIZE', `its ClientHello is longer than ${MAX_HELLO_BYTES} bytes`),
+      )
     }
     const onSocket =
       plain === undefined
@@ -256,6 +294,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       ...(ciphers && ciphers.length > 0
         ? { ciphers: ciphers.map(cipherName).join(':'), honorCipherOrder: true }
         : {}),
+      ecdhCurve: KEY_EXCHANGE_GROUPS,
       minVersion: versions.includes('TLSv1.2') ? 'TLSv1.2' : 'TLSv1.3',
       maxVersion: versions.includes('TLSv1.3') ? 'TLSv1.3' : 'TLSv1.2',
       // A resumed session would skip the check of the certificate, which a new trust store may not trust any more.

@@ -1,0 +1,198 @@
+/** Milliseconds of one turn of the event loop that the starts of handshakes take together; one that has begun takes its own time. */
+const MAX_TURN_MS = 3
+/**
+ * Places of handshakes that have begun and are not complete: what their peers send next is processed when it arrives, so their number
+ * bounds a turn in which all of them do.
+ */
+const PLACES = 64
+const PLACES_OF_ADDRESS = 32
+/** Milliseconds after which a handshake loses its place if others wait for it. */
+const MAX_HOLD_MS = 1000
+/** Milliseconds between two looks for places while all are taken. */
+const RETRY_MS = 50
+/**
+ * Milliseconds in which an address starts no handshake, for each KiB that it has sent in one that failed. Certificates that a client
+ * has made can cost 1 ms for each KiB before they are refused.
+ */
+const PAUSE_MS_PER_KIB = 50
+/** Bytes of a failed handshake for which the others of its address are closed. Chains of honest clients are shorter. */
+const MAX_FAILED_BYTES = 12_288
+/** Most addresses that are known to have failed. */
+const MAX_PAUSED = 1000
+
+/** The clock and the event loop. */
+export interface HandshakeScheduler {
+  /** Returns the time in milliseconds. */
+  now(): number
+  /** Runs a function in a later turn, after the I/O that is ready. */
+  runLater(action: () => void): void
+  /** Runs a function in this turn, once what was started has been processed. */
+  afterStart(action: () => void): void
+  after(ms: number, action: () => void): void
+}
+
+export const nodeScheduler: HandshakeScheduler = {
+  now: () => performance.now(),
+  runLater: (action) => void setImmediate(action),
+  afterStart: (action) => process.nextTick(action),
+  after: (ms, action) => void setTimeout(action, ms).unref(),
+}
+
+/** A handshake whose ClientHello has arrived. */
+export interface Handshake {
+  /** The address of the client, without its port. */
+  readonly host: string
+  /** Places that it takes: 1, or more if what the client sends next may be costly. */
+  readonly places: number
+  start(): void
+  /** Closes it in favour of others. */
+  abandon(reason: string): void
+}
+
+/** The handshakes of one address. */
+interface HostState {
+  readonly waiting: Set<Handshake>
+  /** With the times of their starts, oldest first. */
+  readonly started: Map<Handshake, number>
+  places: number
+}
+
+/**
+ * Starts TLS handshakes one after the other, as many as fit into a turn of the event loop, in rounds over the addresses of the
+ * clients: one takes up to some milliseconds of processor time, and thousands of clients may connect at once.
+ */
+export class HandshakeQueue {
+  readonly #scheduler: HandshakeScheduler
+  /** Those with handshakes, in the order of their next starts. */
+  readonly #hosts = new Map<string, HostState>()
+  /** When an address may start its next handshake. */
+  readonly #pausedUntil = new Map<string, number>()
+  #places = 0
+  #waiting = 0
+  #isScheduled = false
+  #isRetrying = false
+
+  constructor(scheduler: HandshakeScheduler = nodeScheduler) {
+    this.#scheduler = scheduler
+  }
+
+  /** Starts a handshake in this or a later turn. */
+  add(handshake: Handshake): void {
+    const { host } = handshake
+    let state = this.#hosts.get(host)
+    if (state === undefined)
+      this.#hosts.set(host, (state = { waiting: new Set(), started: new Map(), places: 0 }))
+    state.waiting.add(handshake)
+    this.#waiting++
+    this.#schedule()
+  }
+
+  /** Removes a handshake that is complete, or whose connection has closed after the client has sent `bytes`. */
+  remove(handshake: Handshake, outcome: { readonly failedAfterBytes?: number } = {}): void {
+    const { host, places } = handshake
+    const state = this.#hosts.get(host)
+    if (state === undefined) return
+    if (state.waiting.delete(handshake)) this.#waiting--
+    else if (state.started.delete(handshake)) {
+      state.places -= places
+      this.#places -= places
+      if (outcome.failedAfterBytes !== undefined) this.#punish(host, state, outcome.failedAfterBytes)
+    }
+    if (state.waiting.size === 0 && state.started.size === 0) this.#hosts.delete(host)
+    if (this.#waiting > 0) this.#schedule()
+  }
+
+  #punish(host: string, { started }: HostState, bytes: number): void {
+    const now = this.#scheduler.now()
+    const from = Math.max(now, this.#pausedUntil.get(host) ?? 0)
+    this.#pausedUntil.delete(host)
+    this.#pausedUntil.set(host, from + (bytes / 1024) * PAUSE_MS_PER_KIB)
+    if (this.#pausedUntil.size > MAX_PAUSED) {
+      const [oldest] = this.#pausedUntil.keys()
+      this.#pausedUntil.delete(oldest!)
+    }
+    if (bytes <= MAX_FAILED_BYTES) return
+    for (const other of started.keys())
+      other.abandon(`a handshake of its address has failed after ${bytes} bytes`)
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#scheduler.runLater(() => this.#startSome(this.#scheduler.now() + MAX_TURN_MS))
+  }
+
+  /** Starts one, and the next one after it while there is time. */
+  #startSome(end: number): void {
+    const handshake = this.#takeNext()
+    if (handshake === undefined) {
+      this.#isScheduled = false
+      if (this.#waiting > 0) this.#retryLater()
+      return
+    }
+    handshake.start()
+    this.#scheduler.afterStart(() => {
+      if (this.#scheduler.now() < end) return this.#startSome(end)
+      this.#isScheduled = false
+      if (this.#waiting > 0) this.#schedule()
+    })
+  }
+
+  #takeNext(): Handshake | undefined {
+    const now = this.#scheduler.now()
+    for (const [host, state] of this.#hosts) {
+      const [handshake] = state.waiting
+      if (handshake === undefined || this.#isPaused(host, now) || !this.#hasPlace(state, handshake)) continue
+      state.waiting.delete(handshake)
+      this.#waiting--
+      state.started.set(handshake, now)
+      state.places += handshake.places
+      this.#places += handshake.places
+      this.#hosts.delete(host)
+      this.#hosts.set(host, state)
+      return handshake
+    }
+    return undefined
+  }
+
+  #isPaused(host: string, now: number): boolean {
+    const until = this.#pausedUntil.get(host)
+    if (until !== undefined && until > now) return true
+    this.#pausedUntil.delete(host)
+    return false
+  }
+
+  #hasPlace(state: HostState, { places }: Handshake): boolean {
+    return this.#places + places <= PLACES && state.places + places <= PLACES_OF_ADDRESS
+  }
+
+  #retryLater(): void {
+    if (this.#isRetrying) return
+    this.#isRetrying = true
+    this.#scheduler.after(RETRY_MS, () => {
+      this.#isRetrying = false
+      this.#closeOldest()
+      if (this.#waiting > 0) this.#schedule()
+    })
+  }
+
+  /** For each address that waits for a place: closes the oldest handshake of those in its way, if it has had its time. */
+  #closeOldest(): void {
+    const now = this.#scheduler.now()
+    for (const [host, state] of this.#hosts) {
+      const [handshake] = state.waiting
+      if (handshake === undefined || this.#isPaused(host, now) || this.#hasPlace(state, handshake)) continue
+      const isOwn = state.places + handshake.places > PLACES_OF_ADDRESS
+      const [oldest] = (isOwn ? state : this.#largestHost()).started
+      if (oldest !== undefined && now - oldest[1] >= MAX_HOLD_MS)
+        oldest[0].abandon(`others wait, and its TLS handshake took more than ${MAX_HOLD_MS} ms`)
+    }
+  }
+
+  #largestHost(): HostState {
+    let largest: HostState | undefined
+    for (const state of this.#hosts.values())
+      if (largest === undefined || state.places > largest.places) largest = state
+    return largest!
+  }
+}
