@@ -62,6 +62,12 @@ describe('the built program', () => {
     expect(foreign).toEqual([])
   })
 
+  test('contains only the small build of zod: the full one is a third of what a start compiles', () => {
+    const text = built().join('\n')
+    expect(text).toContain('/zod/v4/mini/')
+    expect(text).not.toContain('/zod/v4/classic/')
+  })
+
   test('contains the license of every bundled package', () => {
     const inside = built().flatMap((text) => [
       ...text.matchAll(/^\s*\/\/ .*node_modules\/((?:@[^/\s]+\/)?[^/\s]+)\//gm),

@@ -1,5 +1,5 @@
 import { DiskError } from '@zabra/runtime'
-import { z } from 'zod'
+import * as z from 'zod/mini'
 import { oneChunk, readSmall, type BackupStore } from './catalog.ts'
 
 /** The file of a target that holds the result of the last verification by a server. */
@@ -7,11 +7,11 @@ const VERIFIED = 'verified'
 
 const record = z.object({
   /** When it ended, in milliseconds since 1970. */
-  time: z.int().min(0),
+  time: z.int().check(z.gte(0)),
   /** The snapshot, by the name of its manifest. */
-  snapshot: z.string().max(200),
+  snapshot: z.string().check(z.maxLength(200)),
   /** Why the backup cannot be used; null for one that can. */
-  problem: z.string().max(2000).nullable(),
+  problem: z.nullable(z.string().check(z.maxLength(2000))),
 })
 
 /** The result of a verification of a backup by replay. */
@@ -21,9 +21,10 @@ export type VerificationRecord = z.infer<typeof record>
 export async function readVerification({ target }: BackupStore): Promise<VerificationRecord | undefined> {
   try {
     const text = new TextDecoder().decode(await readSmall(target, VERIFIED))
-    return record.parse(JSON.parse(text))
+    const { success, data } = record.safeParse(JSON.parse(text))
+    return success ? data : undefined
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof z.ZodError) return undefined
+    if (error instanceof SyntaxError) return undefined
     if (error instanceof DiskError && error.code === 'ENOENT') return undefined
     throw error
   }
