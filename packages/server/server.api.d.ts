@@ -488,10 +488,10 @@ export type VerificationRecord = z.infer<typeof record>;
 
 export declare function readVerification({ target }: BackupStore): Promise<VerificationRecord | undefined>;
 
-declare const record: z.ZodObject<{
-    time: z.ZodInt;
-    snapshot: z.ZodString;
-    problem: z.ZodNullable<z.ZodString>;
+declare const record: z.ZodMiniObject<{
+    time: z.ZodMiniInt;
+    snapshot: z.ZodMiniString<string>;
+    problem: z.ZodMiniNullable<z.ZodMiniString<string>>;
 }, z.core.$strip>;
 
 export declare function writeVerification({ target }: BackupStore, { problem, ...rest }: VerificationRecord): Promise<void>;
