@@ -109,4 +109,23 @@ describe('zabra recover force on a member whose ensemble has a quorum', () => {
     expect(code).toBe(0)
     expect(out).toContain('server 1: it runs and does not serve (not serving)\nserver 2: it does not run')
   })
+
+  it('refuses while members that are a quorum wait for a leader, since they may be electing one', async () => {
+    const answer = 'This ZooKeeper instance is not currently serving requests\n'
+    const waiting = [1, 2].map(() =>
+      listen((socket) => socket.once('data', () => socket.end(answer))).listen(0, '127.0.0.1'),
+    )
+    await Promise.all(waiting.map((server) => new Promise((resolve) => server.once('listening', resolve))))
+    const ports = await freePorts(7)
+    const clientPorts = [...waiting.map((server) => (server.address() as AddressInfo).port), ports[6]]
+    const members = IDS.map(
+      (id, i) => `server.${id}=127.0.0.1:${ports[i * 2]}:${ports[i * 2 + 1]};127.0.0.1:${clientPorts[i]}`,
+    )
+    const file = join(folder, 'waiting.cfg')
+    writeFileSync(file, `${members.join('\n')}\n`)
+    const { code, out, err } = await force('--config', file)
+    for (const server of waiting) server.close()
+    expect(out).toMatch(/^server 1: it runs and does not serve .*\nserver 2: it runs and does not serve/)
+    expect([code, err]).toEqual([9, expect.stringContaining('members that run are a quorum')])
+  })
 })

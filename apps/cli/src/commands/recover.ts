@@ -229,7 +229,8 @@ const SENTENCES: Readonly<Record<MemberAnswer['state'], string>> = {
 /** Throws a `Failure` while other members have a leader, or may have one: what they serve would go on beside the forced member. */
 function rejectQuorum(former: EnsembleConfiguration, answers: readonly MemberAnswer[]): void {
   const serving = answers.filter(({ state }) => state === 'serves')
-  const running = answers.filter(({ state }) => state === 'serves' || state === 'runs')
+  // Those that wait may be electing a leader at this moment, most of all if this member has just been stopped and led them.
+  const running = answers.filter(({ state }) => state !== 'silent')
   if (serving.length === 0 && !verifierOf(former).isQuorum(new Set(running.map(({ id }) => id)))) return
   const named = (serving.length > 0 ? serving : running).map(({ id, detail }) => `server ${id} (${detail})`)
   const found = serving.length > 0 ? 'members have a leader' : 'members that run are a quorum'

@@ -12,17 +12,19 @@ const MAX_KEPT = 64
 /**
  * Returns a network over TLS that says so when a port has no TLS. A ZooKeeper server closes a connection whose first bytes are a
  * TLS handshake, as a server does that is just stopping. A four-letter word over `plain` tells the two apart; each address
- * is asked once.
+ * is asked until it has answered or closed the connection.
  */
 export function withPlaintextProbe<N extends Network>(secure: N, plain: Network): N {
-  const answers = new Map<string, Promise<boolean>>()
-  const answersInPlaintext = (to: Address, signal: AbortSignalLike | undefined): Promise<boolean> => {
+  const answers = new Map<string, boolean>()
+  const answersInPlaintext = async (to: Address, signal: AbortSignalLike | undefined): Promise<boolean> => {
     const key = `${to.host}:${to.port}`
-    let answer = answers.get(key)
-    if (answer === undefined) {
-      if (answers.size >= MAX_KEPT) answers.clear()
-      answers.set(key, (answer = hasWords(plain, to, signal)))
-    }
+    const known = answers.get(key)
+    if (known !== undefined) return known
+    const answer = await hasWords(plain, to, signal)
+    // An attempt that was aborted has learned nothing for later ones.
+    if (answer === undefined) return false
+    if (answers.size >= MAX_KEPT) answers.clear()
+    answers.set(key, answer)
     return answer
   }
   return {
@@ -43,30 +45,30 @@ export function withPlaintextProbe<N extends Network>(secure: N, plain: Network)
   }
 }
 
-/** Whether a server answers a four-letter word, with its answer or with the reason why it has none. */
+/** Whether a server answers a four-letter word, with its answer or with the reason why it has none; undefined when that is not known. */
 async function hasWords(
   network: Network,
   to: Address,
   signal: AbortSignalLike | undefined,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
   let connection: Connection
   try {
     connection = await network.connect(to, signal === undefined ? {} : { signal })
   } catch {
-    return false
+    return undefined
   }
   return new Promise((resolve) => {
-    const done = (isText: boolean): void => {
+    const done = (isText?: boolean): void => {
       signal?.removeEventListener('abort', aborted)
       connection.destroy()
       resolve(isText)
     }
-    const aborted = (): void => done(false)
+    const aborted = (): void => done()
     signal?.addEventListener('abort', aborted, { once: true })
     connection.setHandler({
       data: (chunk) => done(/^(?:imok|ruok)/.test(new TextDecoder().decode(chunk.subarray(0, 4)))),
       drain() {},
-      closed: aborted,
+      closed: () => done(false),
     })
     connection.write(new TextEncoder().encode('ruok'))
   })

@@ -48,11 +48,18 @@ export interface AuditStamp {
 
 const ESCAPES: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r', '\\': '\\\\' }
 
-const ESCAPED = /[\t\n\r\\]/
+/** Control characters, line separators and those that change the direction of text, and the backslash. */
+const ESCAPED = /[\u0000-\u001f\\\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
+const ALL_ESCAPED = new RegExp(ESCAPED, 'g')
 
-/** Escapes what would end a field or a line: a path may hold tabs and newlines, with which a client could forge fields. */
+/**
+ * Escapes what would end a field or a line, for a reader that ends lines as Unicode does too, or command a terminal: a path may
+ * hold such characters, with which a client could forge fields and lines.
+ */
 const escape = (text: string): string =>
-  ESCAPED.test(text) ? text.replace(/[\t\n\r\\]/g, (character) => ESCAPES[character]!) : text
+  ESCAPED.test(text) ? text.replace(ALL_ESCAPED, (one) => ESCAPES[one] ?? unicodeEscape(one)) : text
+
+const unicodeEscape = (one: string): string => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 const hex = (value: bigint | number): string => `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`
 

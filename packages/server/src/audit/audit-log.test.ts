@@ -173,6 +173,12 @@ describe('the audit log', () => {
     )
   })
 
+  it('escapes what ends a line as Unicode does, commands a terminal, or changes the direction of text', async () => {
+    const client = await start()
+    client.create(1, '/a\u0085b\u2028c\u001b[2K\u000b\u202eé')
+    expect((await writes(client))[0]).toContain('znode=/a\\u0085b\\u2028c\\u001b[2K\\u000b\\u202eé\t')
+  })
+
   it('records logins with the user and never a password or its hash', async () => {
     const client = await start({ saslUsers: { ada: 'secret-word' } })
     auth(client, 'bob:secret-word')

@@ -278,11 +278,10 @@ class ClientConnection implements RequestClient, HandshakeClient {
   onData(chunk: Uint8Array): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
     const first = this.phase === 'new' ? chunk : undefined
-    this.#service.turnShares.read(this, chunk.length, () =>
-      this.#parse(
-        () => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)),
-        first,
-      ),
+    this.#service.turnShares.beginRead(this)
+    this.#parse(
+      () => (this.#detector === undefined ? this.#splitter.push(chunk) : this.#detect(chunk)),
+      first,
     )
     this.#throttle()
     this.countMemory()

@@ -63,7 +63,7 @@ it('connections that all have more requests than their share take 8 ms of one it
   expect(now).toBeLessThan(8)
 })
 
-it('long reads of one connection that follow each other have one share, and a read of another one has its own', () => {
+it('reads of one connection that follow each other have one share, and a read of another one has its own', () => {
   let now = 0
   let turnTime = 0
   const shares = new TurnShares({
@@ -72,16 +72,19 @@ it('long reads of one connection that follow each other have one share, and a re
     turnTime: () => turnTime,
   })
   const [greedy, other]: WaitingChannel[] = [{ proceed() {} }, { proceed() {} }]
-  const read = (channel: WaitingChannel, bytes: number): boolean => {
-    let isSpent = false
+  const read = (channel: WaitingChannel): boolean => {
     turnTime = now
-    shares.read(channel, bytes, () => {
-      now += 1.5
-      shares.checkNext()
-      isSpent = shares.isSpent()
-    })
-    return isSpent
+    shares.beginRead(channel)
+    now += 1.5
+    shares.checkNext()
+    return shares.isSpent()
   }
-  expect([1, 2, 3, 4].map(() => read(greedy!, 65_536))).toEqual([false, false, true, true])
-  expect([read(other!, 65_536), read(greedy!, 100), read(greedy!, 100)]).toEqual([false, false, false])
+  expect([1, 2, 3, 4].map(() => read(greedy!))).toEqual([false, false, true, true])
+  expect([read(other!), read(greedy!), read(greedy!)]).toEqual([false, false, false])
+  now += 4
+  expect([read(greedy!), read(greedy!)]).toEqual([false, false])
+  // An event that is no read has its own share.
+  turnTime = now
+  shares.checkNext()
+  expect(shares.isSpent()).toBe(false)
 })

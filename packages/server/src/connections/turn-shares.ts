@@ -11,9 +11,6 @@ const BYTES_PER_CHECK = 1536
 const REQUEST_BYTES = 128
 const UNKNOWN_BYTES = BYTES_PER_CHECK / 4 - REQUEST_BYTES
 
-/** The platform hands over up to 32 pieces of a connection one after the other, as events of their own, if they are this long. */
-const LONG_READ_BYTES = 16_384
-
 /** A connection with requests that wait for a later turn. */
 export interface WaitingChannel {
   /** Handles the requests that wait, until its share of the turn is spent. */
@@ -38,9 +35,10 @@ export class TurnShares {
   readonly #waiting = new Set<WaitingChannel>()
   /** Bytes since the last look at the clock. */
   #bytes = 0
-  /** The connection of the last read, and the milliseconds of its long reads before this one. */
+  /** The connection of the last read, when the turn of that read began, and that of the first of its reads in a row. */
   #reader: WaitingChannel | undefined
-  #readMs = 0
+  #readAt = -Infinity
+  #readingSince = 0
   /** Whether a run is due: at most one in a turn, or each of them would take a share of its own. */
   #isScheduled = false
 
@@ -57,12 +55,16 @@ export class TurnShares {
     return this.#elapsed() >= SHARE_MS / (1 + this.#waiting.size) ** 2
   }
 
-  /** Handles the bytes of a read. Those of one connection that follow each other have one share. */
-  read(channel: WaitingChannel, bytes: number, handle: () => void): void {
-    if (this.#reader !== channel) this.#readMs = 0
+  /**
+   * Begins to handle a read of a connection. The platform hands over up to 2 MiB of a connection in a row, as events of their own,
+   * with TLS one for each record, whose length the client chooses. Reads of one connection that follow each other have one
+   * share; a connection that was idle in between waits for a turn once more, at most.
+   */
+  beginRead(channel: WaitingChannel): void {
+    const now = this.#options.turnTime()
+    if (this.#reader !== channel || now - this.#readAt >= SHARE_MS) this.#readingSince = now
     this.#reader = channel
-    handle()
-    this.#readMs = bytes < LONG_READ_BYTES ? 0 : this.#elapsed()
+    this.#readAt = now
   }
 
   /** Makes the next `isSpent` look at the clock: a request or reply was large. */
@@ -89,7 +91,6 @@ export class TurnShares {
 
   #run(): void {
     this.#reader = undefined
-    this.#readMs = 0
     let left = this.#waiting.size
     for (const channel of this.#waiting) {
       // It is added behind the others if it has to wait again.
@@ -103,6 +104,10 @@ export class TurnShares {
 
   #elapsed(): number {
     const { clock, turnTime } = this.#options
-    return clock.monotonic() - turnTime() + this.#readMs
+    const turn = turnTime()
+    // A turn that is not of a read has a share of its own.
+    return (
+      clock.monotonic() - (this.#reader !== undefined && turn === this.#readAt ? this.#readingSince : turn)
+    )
   }
 }

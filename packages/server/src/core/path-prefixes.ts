@@ -51,7 +51,8 @@ export class PathPrefixes {
    */
   forEachCandidate(path: string, visit: (candidate: string) => void): void {
     const end = Math.min(path.length - 1, this.#longest)
-    let hash = 0
+    // As `hashText`.
+    let hash = this.#key
     for (let i = 0; i <= end; i++) {
       const code = path.charCodeAt(i)
       if (code === SLASH && i > 0) this.#visit(hash, i, visit)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { randomRuns } from '../testing/random-runs.ts'
-import { MAX_HASHED, TextMap } from './text-map.ts'
+import { hashText, MAX_HASHED, TextMap } from './text-map.ts'
 
 describe('TextMap', () => {
   const prefix = 'x'.repeat(MAX_HASHED - 1)
@@ -48,4 +48,11 @@ describe('TextMap', () => {
     }
     expect([seen, map.size]).toEqual([texts, 0])
   })
+})
+
+it('texts that differ in leading NULs have different hashes, whatever the key', () => {
+  for (const key of [3, 0x1234_5671, 0x9e37_79b1]) {
+    const hashes = Array.from({ length: 1000 }, (_, count) => hashText(`${'\0'.repeat(count)}/a`, key))
+    expect(new Set(hashes).size).toBeGreaterThan(900)
+  }
 })

@@ -13,7 +13,8 @@ let last = { text: '', key: 0, hash: 0 }
 /** Returns a hash of all characters of a text. `key` is an odd number. */
 export function hashText(text: string, key: number): number {
   if (text === last.text && key === last.key) return last.hash
-  let hash = 0
+  // Not 0, which a NUL leaves as it is under every key.
+  let hash = key
   for (let i = 0; i < text.length; i++) {
     hash = Math.imul(hash ^ text.charCodeAt(i), key)
     hash ^= hash >>> 15

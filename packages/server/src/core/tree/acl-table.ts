@@ -1,4 +1,5 @@
 import { OPEN_ACL_UNSAFE, type ACL } from '@zabra/protocol'
+import { TextMap } from '../text-map.ts'
 
 /** Id of the ACL "anyone may do everything" for nodes that the server creates itself. It is in no table. */
 export const OPEN_ACL_ID = -1
@@ -9,11 +10,16 @@ export const OPEN_ACL_ID = -1
  */
 export class AclTable {
   readonly #lists = new Map<number, readonly ACL[]>()
-  readonly #ids = new Map<string, number>()
+  readonly #ids: TextMap<number>
   readonly #uses = new Map<number, number>()
   #last = 0
   /** Id of the open list, which nearly every node has; undefined when it was not looked up yet, or has no uses. */
   #open: number | undefined
+
+  /** `hashKey` is the secret key of `TextMap`. */
+  constructor(hashKey?: number) {
+    this.#ids = new TextMap(hashKey)
+  }
 
   /** Adds a use of a list and returns its id. */
   retain(list: readonly ACL[]): number {

@@ -27,7 +27,7 @@ import { LIMITS_NAME, QuotaIndex, QuotaTracker, quotaTarget } from './quotas.ts'
  * applying is idempotent: if a transaction is applied again, or after later ones, the rest of the replay corrects the result.
  */
 export class Tree {
-  readonly acls = new AclTable()
+  readonly acls: AclTable
   readonly store: NodeStore
   readonly owners: OwnerIndex
   readonly quotas: QuotaIndex
@@ -45,6 +45,7 @@ export class Tree {
   constructor(options: TreeOptions) {
     this.#options = options
     this.store = new NodeStore(options.hashKey)
+    this.acls = new AclTable(options.hashKey)
     this.quotas = new QuotaIndex(options.hashKey)
     this.#quotaTracker = new QuotaTracker(this.store, this.quotas, () => this.#isApplying)
     this.owners = new OwnerIndex(options)
