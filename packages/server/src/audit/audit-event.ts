@@ -49,8 +49,8 @@ export interface AuditStamp {
 const ESCAPES: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r', '\\': '\\\\' }
 
 /** Control characters, line separators and those that change the direction of text, and the backslash. */
-const ESCAPED = /[\u0000-\u001f\\\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
-const ALL_ESCAPED = new RegExp(ESCAPED, 'g')
+const ESCAPED = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\\]/u
+const ALL_ESCAPED = new RegExp(ESCAPED, 'gu')
 
 /**
  * Escapes what would end a field or a line, for a reader that ends lines as Unicode does too, or command a terminal: a path may

@@ -228,6 +228,19 @@ describe.runIf(hasMoto)(`an S3 target${hasMoto ? '' : ' (skipped: moto is not in
     expect(store.seen).toHaveLength(6)
   })
 
+  it('rejects a listing that does not come to an end', async () => {
+    const endless: Fault = (incoming, response) => {
+      incoming.resume()
+      response.writeHead(200).end('<List><IsTruncated>true</IsTruncated></List>')
+      return true
+    }
+    store.faults = Array.from({ length: 20 }, () => endless)
+    await expect(store.target().list('x')).rejects.toThrow(/each after the one before/)
+    await expect(store.target().listUnfinished(0)).rejects.toThrow(/each after the one before/)
+    expect(store.seen.length).toBeLessThan(6)
+    store.faults = []
+  })
+
   it('removes uploads that a crash has cut short, and none of other programs', async () => {
     const target = store.target()
     const name = `snapshot/${'0'.repeat(14)}-1-0a1b2c3d.gz`

@@ -34,6 +34,8 @@ const FIRST_BYTES = 64 * 1024
 const BLOCK_BYTES = 4 << 20
 /** Longest answer that is no object, in bytes: a list of a thousand names. */
 const MAX_ANSWER_BYTES = 4 << 20
+/** Pages of a listing, each of up to 1,000 names. */
+const MAX_PAGES = 10_000
 const ATTEMPTS = 6
 const FIRST_WAIT_MS = 200
 const MAX_WAIT_MS = 5000
@@ -83,27 +85,43 @@ export class S3Target implements BackupTarget {
   async list(folder: string): Promise<readonly string[]> {
     const prefix = this.#key(`${folder}/`)
     const names: string[] = []
-    for (let token: string | undefined = ''; token !== undefined;) {
-      const { bytes } = await this.#request({
-        method: 'GET',
-        name: undefined,
-        query: {
-          'list-type': '2',
-          'encoding-type': 'url',
-          delimiter: '/',
-          prefix,
-          ...(token === '' ? {} : { 'continuation-token': token }),
-        },
-        accepts: [200],
-      })
-      const text = new TextDecoder().decode(bytes)
+    const query = { 'list-type': '2', 'encoding-type': 'url', delimiter: '/', prefix }
+    for await (const text of this.#pages(query, nextKeys))
       for (const [, key] of text.matchAll(/<Key>([^<]*)<\/Key>/g)) {
         const name = decodeURIComponent(key!.replaceAll('+', ' '))
         if (name.startsWith(prefix)) names.push(name.slice(prefix.length))
       }
-      token = elementOf(text, 'IsTruncated') === 'true' ? elementOf(text, 'NextContinuationToken') : undefined
-    }
     return names
+  }
+
+  /**
+   * Yields the pages of a listing. Ends early when the store refuses it with one of the statuses in `refusals`. Rejects with a
+   * `TargetError` when the store does not come to an end.
+   */
+  async *#pages(
+    query: Readonly<Record<string, string>>,
+    next: (text: string) => Readonly<Record<string, string>>,
+    refusals: readonly number[] = [],
+  ): AsyncGenerator<string> {
+    let from: Readonly<Record<string, string>> = {}
+    for (let page = 1; ; page++) {
+      const { status, bytes } = await this.#request({
+        method: 'GET',
+        name: undefined,
+        query: { ...query, ...from },
+        accepts: [200, ...refusals],
+      })
+      if (status !== 200) return
+      const text = new TextDecoder().decode(bytes)
+      yield text
+      if (elementOf(text, 'IsTruncated') !== 'true') return
+      const after = next(text)
+      if (page === MAX_PAGES || JSON.stringify(after) === JSON.stringify(from))
+        throw new TargetError(
+          `${this.url}: Expected a listing of at most ${MAX_PAGES} pages, each after the one before, got page ${page} and the promise of another. Check that the endpoint is a store of S3.`,
+        )
+      from = after
+    }
   }
 
   async open(name: string): Promise<DiskReader> {
@@ -156,16 +174,9 @@ export class S3Target implements BackupTarget {
   async listUnfinished(before: number): Promise<readonly string[]> {
     const prefix = this.#key('')
     const names: string[] = []
-    for (let from: Readonly<Record<string, string>> | undefined = {}; from !== undefined;) {
-      const { status, bytes } = await this.#request({
-        method: 'GET',
-        name: undefined,
-        query: { uploads: '', 'encoding-type': 'url', prefix, ...from },
-        // Stores that have no such list, and credentials that may not read it, leave unfinished uploads to a rule of the bucket.
-        accepts: [200, 403, 405, 501],
-      })
-      if (status !== 200) return []
-      const text = new TextDecoder().decode(bytes)
+    const query = { uploads: '', 'encoding-type': 'url', prefix }
+    // Stores that have no such list, and credentials that may not read it, leave unfinished uploads to a rule of the bucket.
+    for await (const text of this.#pages(query, nextUploads, [403, 405, 501]))
       for (const [, upload] of text.matchAll(/<Upload>(.*?)<\/Upload>/gs)) {
         const key = decodeURIComponent((elementOf(upload!, 'Key') ?? '').replaceAll('+', ' '))
         const begunAt = Date.parse(elementOf(upload!, 'Initiated') ?? '')
@@ -173,8 +184,6 @@ export class S3Target implements BackupTarget {
         if (key.startsWith(prefix) && PIECE.test(name) && begunAt < before)
           names.push(`${name}${UPLOAD}${elementOf(upload!, 'UploadId') ?? ''}`)
       }
-      from = elementOf(text, 'IsTruncated') === 'true' ? nextUploads(text) : undefined
-    }
     return names
   }
 
@@ -412,6 +421,10 @@ const UPLOAD = '?uploadId='
 const PIECE = /^(?:snapshot|log)\/[\w.-]{1,80}$/
 
 /** Returns the markers after which a list of uploads goes on. */
+const nextKeys = (text: string): Readonly<Record<string, string>> => ({
+  'continuation-token': elementOf(text, 'NextContinuationToken') ?? '',
+})
+
 const nextUploads = (text: string): Readonly<Record<string, string>> => ({
   'key-marker': decodeURIComponent((elementOf(text, 'NextKeyMarker') ?? '').replaceAll('+', ' ')),
   'upload-id-marker': elementOf(text, 'NextUploadIdMarker') ?? '',

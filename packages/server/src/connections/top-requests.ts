@@ -86,7 +86,7 @@ export interface TopClient extends SlowClient {
 
 /**
  * Counts the requests of clients by path, session, address and identity, while an operator looks: from one call of `look` to a
- * minute after the last one. Until then, and after that, `isCounting` is false and it holds nothing.
+ * minute after the last one. Until then, and after that, `isCounting` is false and it holds no counts.
  */
 export class TopRequests {
   isCounting = false

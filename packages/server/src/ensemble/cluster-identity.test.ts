@@ -59,7 +59,7 @@ describe('a member', () => {
     const { identity, stops } = await create(ORIGINAL_CLUSTER)
     identity.established()
     expect(identity.refusalOf(2, said(first), true)).toMatch(
-      /recovered without this server.*This ensemble has had a quorum since, and goes on/,
+      /recovered without this server.*This server has had a leader since it started, and goes on/,
     )
     expect(stops).toEqual([])
   })

@@ -71,7 +71,7 @@ export class ClusterIdentity {
       return `server ${peer} has data of another ensemble (${other}, this one is ${own}): it is from before a recovery. Stop it, keep a copy of its data, and run zabra recover adopt on its data folder`
     const reason = `server ${peer} is of an ensemble that was recovered without this server (${other}, this one is ${own})`
     if (this.#hasHadLeader)
-      return `${reason}. This ensemble has had a quorum since, and goes on; clients of server ${peer} write apart from it. If the recovery was a mistake, stop server ${peer}, keep a copy of its data, run zabra recover adopt on the data folder of server ${peer}, and start it again. If it was intended, stop this server and do the same here`
+      return `${reason}. This server has had a leader since it started, and goes on; clients of server ${peer} write apart from it. If the recovery was a mistake, stop server ${peer}, keep a copy of its data, run zabra recover adopt on the data folder of server ${peer}, and start it again. If it was intended, stop this server and do the same here`
     if (isKnown)
       this.#options.superseded(
         new Error(
