@@ -225,7 +225,7 @@ export interface ConfigurationOptions<T> {
     readonly codec: Codec<T>;
     readonly defaults?: T | undefined;
     readonly jitterMs?: number | undefined;
-    readonly onInvalid?: ((cause: unknown, stat: Stat) => void) | undefined;
+    readonly onInvalid?: ((error: CodecError, stat: Stat) => void) | undefined;
 }
 
 export interface ConfigurationSetOptions extends WaitOptions {

@@ -1,4 +1,4 @@
-import { UsageError, type Bytes, type Client, type Codec, type Stat } from '@zabra/client/core'
+import { CodecError, UsageError, type Bytes, type Client, type Codec, type Stat } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
@@ -30,8 +30,8 @@ export interface ConfigurationOptions<T> {
    * (default 0).
    */
   readonly jitterMs?: number | undefined
-  /** Receives values that cannot be decoded; the last valid value stays in force. */
-  readonly onInvalid?: ((cause: unknown, stat: Stat) => void) | undefined
+  /** Receives the error and the stat of each value that cannot be decoded; the last valid value stays in force. */
+  readonly onInvalid?: ((error: CodecError, stat: Stat) => void) | undefined
 }
 
 export interface ConfigurationSetOptions extends WaitOptions {
@@ -149,6 +149,7 @@ export class Configuration<T> {
     try {
       return this.#decode(found)
     } catch (error) {
+      if (!(error instanceof CodecError)) throw error
       this.#options.onInvalid?.(error, found.stat)
       return undefined
     }

@@ -113,6 +113,26 @@ describe('a group', () => {
     expect(await run(groupOf(other).members())).toEqual(new Map())
   })
 
+  it('skips a member whose value its codec cannot read, in members() as in changes()', async () => {
+    const group = new Group(client, '/g', { codec: json<{ port: number }>() })
+    await run(group.join('a', { port: 1 }))
+    await run(groupOf(other).join('b', 'no JSON'))
+    const changes = world.collect(group.changes())
+    await world.settle()
+    expect(changes.at(-1)?.members).toEqual(new Map([['a', { port: 1 }]]))
+    expect(await run(group.members())).toEqual(new Map([['a', { port: 1 }]]))
+  })
+
+  it('refuses a member after it was closed, and leaves no znode of it', async () => {
+    const group = groupOf(client)
+    await group.close()
+    await expect(run(group.join('a', 'late'))).rejects.toMatchObject({
+      code: 'USAGE',
+      message: 'Expected an open group on /g, got a closed one',
+    })
+    expect(await run(groupOf(other).members())).toEqual(new Map())
+  })
+
   it('leaves with all its members on disposal, and ends its loops', async () => {
     const group = groupOf(client)
     await run(group.join('a', '1'))

@@ -1,4 +1,4 @@
-import type { Bytes, CallOptions, Client, Codec } from '@zabra/client/core'
+import { UsageError, type Bytes, type CallOptions, type Client, type Codec } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, Handle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
@@ -78,12 +78,14 @@ export class Group<T = Bytes> implements AsyncDisposable {
 
   /**
    * Joins under an id and stays a member across sessions until the handle is released. Rejects with a
-   * `MemberIdConflictError` when another session has the id.
+   * `MemberIdConflictError` when another session has the id, and with a `UsageError` after `close`.
    */
   async join(id: string, value: T, options: JoinOptions = {}): Promise<Membership<T>> {
     checkArgument('group.join', 'an id', id, text)
     checkOptions(`group.join ${this.path}`, options, joining)
     const { onConflict, ...limits } = options
+    if (this.#stop.signal.aborted)
+      throw new UsageError(`Expected an open group on ${this.path}, got a closed one`, { path: this.path })
     const path = this.#pathOf(id)
     const node = new PersistentNode(this.#client, path, this.#codec.encode(value), { onConflict })
     this.#memberships.add(node)
@@ -105,7 +107,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
     }
   }
 
-  /** Returns the current members. */
+  /** Returns the current members. Skips those whose values the codec cannot read, as `changes` does. */
   async members(options: CallOptions = {}): Promise<ReadonlyMap<string, T>> {
     const list = await undefinedIfMissing(this.#client.getChildren(this.path, options))
     const found = (list?.children ?? []).map(async (name): Promise<[string, T][]> => {
@@ -114,7 +116,9 @@ export class Group<T = Bytes> implements AsyncDisposable {
         id === undefined
           ? undefined
           : await undefinedIfMissing(this.#client.getData(`${this.path}/${name}`, options))
-      return id === undefined || node === undefined ? [] : [[id, this.#codec.decode(node.data)]]
+      if (id === undefined || node === undefined) return []
+      const member = this.#decode(node.data)
+      return member === undefined ? [] : [[id, member.value]]
     })
     return new Map((await Promise.all(found)).flat())
   }
@@ -171,10 +175,14 @@ export class Group<T = Bytes> implements AsyncDisposable {
   #memberOf(entry: Entry<Bytes>): { readonly value: T } | undefined {
     const known = this.#decoded.get(entry)
     if (known !== undefined) return known
+    const member = this.#decode(entry.value)
+    if (member !== undefined) this.#decoded.set(entry, member)
+    return member
+  }
+
+  #decode(data: Bytes): { readonly value: T } | undefined {
     try {
-      const member = { value: this.#codec.decode(entry.value) }
-      this.#decoded.set(entry, member)
-      return member
+      return { value: this.#codec.decode(data) }
     } catch {
       return undefined
     }

@@ -118,6 +118,23 @@ describe('a leader election', () => {
     expect(await run(one.rest.next())).toEqual({ done: true, value: undefined })
   })
 
+  it('ends a waiting acquire when it is closed, leaves the queue, and refuses acquire from then on', async () => {
+    const leader = await first(of(a, 'a'))
+    const election = of(b, 'b')
+    const waiting = rejectionOf(election.acquire())
+    const limited = rejectionOf(election.acquire({ timeoutMs: 3_600_000 }))
+    await world.settle()
+    expect(await line()).toHaveLength(3)
+    await run(election.close())
+    const closed = { code: 'ABORTED', message: 'acquire /e: the election was closed' }
+    expect(await run(waiting)).toMatchObject(closed)
+    expect(await run(limited)).toMatchObject(closed)
+    expect(await line()).toHaveLength(1)
+    expect(await run(rejectionOf(election.acquire()))).toMatchObject(closed)
+    await run(leader.rest.return(undefined))
+    expect(await line()).toEqual([])
+  })
+
   it('ends with an error when its client ends', async () => {
     const holder = await first(of(a, 'a'))
     const waiting = rejectionOf(of(b, 'b').leadership().next())

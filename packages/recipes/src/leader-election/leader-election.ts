@@ -1,4 +1,5 @@
 import {
+  AbortedError,
   ClosedError,
   NoNodeError,
   SessionExpiredError,
@@ -85,18 +86,26 @@ export class LeaderElection implements AsyncDisposable {
 
   /**
    * Takes part in the election and waits until this participant leads. Releasing the handle resigns. Rejects as `acquire`
-   * of a mutex does. Use `lead` or `leadership` to lead again after a loss.
+   * of a mutex does, and with an `AbortedError` when `close` is called. Use `lead` or `leadership` to lead again after a loss.
    */
   acquire(options: WaitOptions = {}): Promise<LockHandle> {
     const explain = (call: CallOptions): ReturnType<typeof explainQueue> => explainQueue(this.#queue, call)
     const waiting = { operation: 'acquire', path: this.path, explain }
     return withLimits(this.client, options, waiting, async (signal) => {
-      const handle = await acquireTurn(
-        this.#queue,
-        this.#turnOptions(signal, (entry) => this.#resign(entry)),
-      )
+      const closing = this.#closing.signal
+      const stop = signal === undefined ? closing : AbortSignal.any([signal, closing])
+      const closed = (): AbortedError =>
+        new AbortedError(`acquire ${this.path}: the election was closed`, {
+          operation: 'acquire',
+          path: this.path,
+        })
+      const turn = this.#turnOptions(stop, (entry) => this.#resign(entry))
+      const handle = await acquireTurn(this.#queue, turn).catch((error: unknown) => {
+        throw closing.aborted && error instanceof AbortedError ? closed() : error
+      })
       try {
         if (this.#options.announce) await this.#announce(handle)
+        if (closing.aborted) throw closed()
       } catch (error) {
         await handle.release({ background: true })
         throw error
@@ -179,7 +188,7 @@ export class LeaderElection implements AsyncDisposable {
     )
   }
 
-  /** Resigns, and ends all loops of this object. */
+  /** Resigns, and ends all loops and waiting calls of this object. */
   async close(): Promise<void> {
     this.#closing.abort()
     await Promise.all([...this.#running, ...[...this.#acquired].map((handle) => handle.release())])
