@@ -372,7 +372,11 @@
 // @zabra/client/recipe-kit
 //   AsyncQueue
 //   OverflowPolicy
+//   Rule
 //   abortError
+//   checkOptionsOf
+//   shown
+//   validatePath
 //   withCodecErrors
 //   withoutTimeout
 
@@ -393,6 +397,16 @@ export declare class AsyncQueue<T> implements AsyncIterableIterator<T> {
 }
 
 export type OverflowPolicy<T> = (waiting: T[], item: T) => T[];
+
+// checks.d.ts
+
+export type Check = (value: unknown) => boolean;
+
+export type Rule = readonly [expected: string, check: Check];
+
+export declare function checkOptionsOf(name: string, options: unknown, rules: Readonly<Record<string, Rule>>): void;
+
+export declare function shown(value: unknown): string;
 
 // client-api.d.ts
 

@@ -195,7 +195,7 @@ it.each(Object.keys(makers))('%s refuses a client, a path and options that are n
     expect(await errorOf(() => make(as(none), '/x')), `client ${JSON.stringify(none)}`).toBeInstanceOf(
       UsageError,
     )
-  for (const path of [undefined, null, 5, {}, []])
+  for (const path of [undefined, null, 5, {}, [], '', 'x', '/x/', '/x//y'])
     expect(await errorOf(() => make(client, as(path))), `path ${JSON.stringify(path)}`).toBeInstanceOf(
       UsageError,
     )
@@ -204,6 +204,21 @@ it.each(Object.keys(makers))('%s refuses a client, a path and options that are n
     const error = await errorOf(() => make(client, '/x', as(options)))
     expect(error, JSON.stringify(options)).toBeInstanceOf(UsageError)
   }
+})
+
+it('a recipe names the path that its caller gave, and the option that was probably meant', async () => {
+  expect(await errorOf(() => makers['Mutex']!(client, 'locks/x'))).toMatchObject({
+    message: 'Mutex: Expected a path that starts with /, got "locks/x"',
+  })
+  expect(await errorOf(() => makers['Mutex']!(client, '/x', { dta: 'me' }))).toMatchObject({
+    message: expect.stringMatching(/^Mutex: Expected options among .*, got dta\. Did you mean data\?$/),
+  })
+  expect(await errorOf(() => calls['Mutex.acquire']!({ timeout: 5 }))).toMatchObject({
+    message: expect.stringMatching(/, got timeout\. Did you mean timeoutMs\?$/),
+  })
+  expect(await errorOf(() => wrongCalls['a body of a leader that is missing']!())).toMatchObject({
+    message: 'lead: Expected a body as a function, got undefined',
+  })
 })
 
 it.each(Object.keys(calls))('%s refuses unknown and wrong options', async (name) => {

@@ -151,7 +151,7 @@ export class LeaderElection implements AsyncDisposable {
    * its signal. Rejects with the body's error, unless that is the loss itself and `requeue` is set.
    */
   async lead(body: (leadership: LockHandle) => Promise<void>, options: LeadOptions = {}): Promise<void> {
-    checkBody(body)
+    checkBody(body, 'lead')
     checkOptions(`lead ${this.path}`, options, leading)
     const { signal, requeue = false } = options
     for await (const leadership of this.leadership({ signal })) {

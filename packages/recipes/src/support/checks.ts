@@ -1,8 +1,9 @@
 import { UsageError, type Client } from '@zabra/client/core'
+import { checkOptionsOf, shown, validatePath, type Rule } from '@zabra/client/recipe-kit'
 import type { Abortable, RecipeOptions, WaitOptions } from '../handles/types.ts'
 
-/** What an option must be, in words, and the check. */
-export type Rule = readonly [expected: string, isRight: (value: unknown) => boolean]
+/** `checkOptions` throws a `UsageError` for an option without a rule, or one of the wrong kind; its first argument names the call. */
+export { checkOptionsOf as checkOptions, type Rule }
 
 /** The rules for the options of one call. */
 export type Rules<T> = { readonly [K in keyof Required<T>]: Rule }
@@ -13,10 +14,8 @@ export const anything: Rule = ['', () => true]
 export const trueOrFalse: Rule = ['true or false', is('boolean')]
 export const aFunction: Rule = ['a function', is('function')]
 export const text: Rule = ['a string', is('string')]
-export const milliseconds: Rule = [
-  'milliseconds, 0 or more',
-  (value) => typeof value === 'number' && value >= 0,
-]
+const fromZero = (value: unknown): boolean => typeof value === 'number' && value >= 0
+export const milliseconds: Rule = ['milliseconds, 0 or more', fromZero]
 export const positive: Rule = ['a number of 1 or more', (value) => typeof value === 'number' && value >= 1]
 export const object: Rule = ['an object', (value) => typeof value === 'object' && value !== null]
 
@@ -45,7 +44,7 @@ export const codec: Rule = [
   (value) => object[1](value) && 'encode' in (value as object) && 'decode' in (value as object),
 ]
 export const acl = list
-export const count: Rule = ['a number, 0 or more', milliseconds[1]]
+export const count: Rule = ['a number, 0 or more', fromZero]
 export const texts: Rule = [
   'a list of strings',
   (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
@@ -62,25 +61,6 @@ export const recipe: Rules<RecipeOptions> = {
   data,
 }
 
-const shown = (value: unknown): string =>
-  typeof value === 'object' && value !== null
-    ? 'an object'
-    : typeof value === 'string'
-      ? JSON.stringify(value)
-      : String(value)
-
-/** Throws a `UsageError` for an option without a rule, or one of the wrong kind. `what` names the call. */
-export function checkOptions(what: string, options: unknown, rules: Readonly<Record<string, Rule>>): void {
-  if (options === undefined) return
-  if (!object[1](options)) throw wrong(what, `options as an object, got ${shown(options)}`)
-  for (const [name, value] of Object.entries(options as object)) {
-    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
-    if (rule === undefined) throw wrong(what, `options among ${Object.keys(rules).join(', ')}, got ${name}`)
-    if (value !== undefined && !rule[1](value))
-      throw wrong(what, `option ${name} to be ${rule[0]}, got ${shown(value)}`)
-  }
-}
-
 /** Throws a `UsageError` for the arguments of a constructor of a recipe that cannot be right. */
 export function checkRecipe(
   what: string,
@@ -92,7 +72,9 @@ export function checkRecipe(
   if (typeof (client as Partial<Client> | undefined)?.exists !== 'function')
     throw wrong(what, `a client, got ${shown(client)}`)
   checkArgument(what, 'a path', path, text)
-  checkOptions(what, options, rules)
+  const reason = validatePath(path)
+  if (reason !== undefined) throw new UsageError(`${what}: ${reason}`, { operation: what, path })
+  checkOptionsOf(what, options, rules)
 }
 
 /** Throws a `UsageError` for an argument that breaks its rule. */
@@ -100,8 +82,8 @@ export function checkArgument(what: string, name: string, value: unknown, rule: 
   if (!rule[1](value)) throw wrong(what, `${name} as ${rule[0]}, got ${shown(value)}`)
 }
 
-/** Throws a `UsageError` for the body of a `run` that is no function. */
-export const checkBody = (body: unknown): void => checkArgument('run', 'a body', body, aFunction)
+/** Throws a `UsageError` for a body that is no function. `what` names the call. */
+export const checkBody = (body: unknown, what = 'run'): void => checkArgument(what, 'a body', body, aFunction)
 
 const wrong = (what: string, rest: string): UsageError =>
   new UsageError(`${what}: Expected ${rest}`, { operation: what })
