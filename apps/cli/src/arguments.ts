@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { readFile } from 'node:fs/promises'
 import { UsageError } from './exit-codes.ts'
 import { note, readInput, type Io } from './io.ts'
@@ -34,6 +34,14 @@ export function duration(min: number, max = 2 ** 31 - 1): (text: string) => numb
     return value
   }
 }
+
+/** Returns an option that is a time with a default, which the help shows as it is written here. */
+export const timeOption = (
+  flags: string,
+  description: string,
+  parse: (text: string) => number,
+  byDefault: string,
+): Option => new Option(flags, description).argParser(parse).default(parse(byDefault), byDefault)
 
 /** Bytes of data that fit into one request at the default `jute.maxbuffer`. */
 const DEFAULT_REQUEST_LIMIT = 1024 * 1024 - 1024

@@ -33,6 +33,19 @@ it('no command has an option with the name of a global option', () => {
   expect(clashes).toEqual([])
 })
 
+it('the help shows each default as a user would type it', () => {
+  const wrong = [program, ...below(program)].flatMap((command) =>
+    command.options
+      .filter(({ defaultValue, defaultValueDescription, flags }) =>
+        defaultValueDescription === undefined && typeof defaultValue === 'number'
+          ? !Number.isFinite(defaultValue) || flags.includes('<time>')
+          : false,
+      )
+      .map(({ flags }) => `${command.name()} ${flags}`),
+  )
+  expect(wrong).toEqual([])
+})
+
 it('a usage error names the command whose --help explains more, also for a subcommand', async () => {
   const stderr = new CapturedOutput()
   const argv = ['quota', 'set', '/a', '--nodes', 'x']

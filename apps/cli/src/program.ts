@@ -1,7 +1,7 @@
 import { Command, Help, Option } from 'commander'
 import type { CertificateStore } from '@zabra/runtime'
 import { loadCommands } from './commands/index.ts'
-import { duration } from './arguments.ts'
+import { duration, timeOption } from './arguments.ts'
 import { createContext, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
 import { adviseForeignName } from './foreign-names.ts'
@@ -72,11 +72,13 @@ export async function createProgram(io: Io, argv: readonly string[]): Promise<Co
       '--sasl-password-file <file>',
       'the password, in the first line; - for standard input (else ZABRA_SASL_PASSWORD, else prompted for)',
     )
-    .option(
-      '--timeout <time>',
-      'session timeout, and timeout of connecting and of requests, such as 10s',
-      duration(100),
-      10_000,
+    .addOption(
+      timeOption(
+        '--timeout <time>',
+        'session timeout, and timeout of connecting and of requests, such as 30s',
+        duration(100),
+        '10s',
+      ),
     )
     .option('--json', 'print JSON: one value, or one per line for commands that print several')
     .configureHelp({

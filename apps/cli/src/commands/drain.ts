@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { duration } from '../arguments.ts'
+import { duration, timeOption } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
@@ -21,9 +21,16 @@ interface Flags extends AdminFlags {
 export const drain: CommandModule = (program, context) => {
   withAdminOption(program.command('drain'))
     .description('wait until the leader lets a server stop, then move its clients to others')
-    .option('--wait <time>', 'how long to wait for the permit', duration(0, MAX_MS), 60_000)
-    .option('--for <time>', 'how long the stop may take', duration(1000, MAX_MS), 120_000)
-    .option('--over <time>', 'close the connections of clients over this time', duration(0, MAX_MS), 5000)
+    .addOption(timeOption('--wait <time>', 'how long to wait for the permit', duration(0, MAX_MS), '1m'))
+    .addOption(timeOption('--for <time>', 'how long the stop may take', duration(1000, MAX_MS), '2m'))
+    .addOption(
+      timeOption(
+        '--over <time>',
+        'close the connections of clients over this time',
+        duration(0, MAX_MS),
+        '5s',
+      ),
+    )
     .option('--end', 'give the permit back, and accept sessions again')
     .action((flags: Flags) => (flags.end === true ? end(context, flags) : begin(context, flags)))
 }

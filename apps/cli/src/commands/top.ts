@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { setTimeout } from 'node:timers/promises'
-import { duration, integer } from '../arguments.ts'
+import { duration, integer, timeOption } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import type { AdminClient } from '../session/admin-client.ts'
@@ -49,7 +49,14 @@ export const top: CommandModule = (program, context) => {
         .default('operations'),
     )
     .option('-n, --limit <rows>', 'rows to show', integer(1, 256), 20)
-    .option('--interval <time>', 'time between two readings, such as 5s', duration(100, 3_600_000), 2000)
+    .addOption(
+      timeOption(
+        '--interval <time>',
+        'time between two readings, such as 5s',
+        duration(100, 3_600_000),
+        '2s',
+      ),
+    )
     .option('--once', 'print one reading and exit (default unless on a terminal or with --json)')
     .addHelpText('after', HELP)
     .action(async (flags: Flags) => {

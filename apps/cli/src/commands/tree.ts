@@ -10,8 +10,8 @@ export const tree: CommandModule = (program, { io, options, session }) => {
     .command('tree')
     .description('draw a node and its descendants')
     .argument('[path]', 'the node', '/')
-    .option('-d, --depth <levels>', 'maximum depth', integer(0), Infinity)
-    .action(async (path: string, { depth }: { depth: number }) => {
+    .option('-d, --depth <levels>', 'maximum depth', integer(0))
+    .action(async (path: string, { depth }: { depth?: number }) => {
       const unreadable = new UnreadableNodes(io)
       const { json } = options()
       await session(async (zk) => {
