@@ -637,6 +637,7 @@ export type ServerId = number;
 
 export declare class AclTable {
     #private;
+    constructor(hashKey?: number);
     retain(list: readonly ACL[]): number;
     idOf(list: readonly ACL[]): number | undefined;
     retainId(id: number, times?: number): boolean;
