@@ -33,10 +33,7 @@ const untrusted: Reason = [
   'untrusted',
   'its certificate is not signed by an authority that this client trusts',
 ]
-const selfSigned: Reason = [
-  'untrusted',
-  'its certificate is signed by itself, and this client does not trust it',
-]
+const selfSigned: Reason = ['untrusted', 'its certificate is self-signed, and this client does not trust it']
 const plaintext: Reason = ['plaintext', 'it answers without TLS']
 const damaged: Reason = ['damaged', 'the signature of its certificate is wrong']
 const invalidAuthority: Reason = [

@@ -88,7 +88,7 @@ export const tlsFaultCases: readonly TlsFaultCase[] = [
     'notYetValid',
   ]),
   overTls('a self-signed certificate', { keyStore: store('self-signed.pem') }, trusting, [
-    'is signed by itself, and this client does not trust it',
+    'is self-signed, and this client does not trust it',
     'untrusted',
   ]),
   overTls('an unknown authority', server, { trustStore: store('stranger-authority.pem') }, untrusted),

@@ -397,7 +397,7 @@ export class Leader {
     for (const learner of this.#learners)
       if (isLate(learner, this.#tracker, this.#ticks.now, ticks)) heard.delete(learner.serverId)
     const voters = votersOf(this.activeConfiguration)
-    // The quorum does not need a server without a vote, and a permit that it holds is in nobody's way.
+    // A server without a vote counts for no quorum, so its permit never blocks that of a voter.
     const isNeeded = voters.includes(server) || this.#tracker.proposed !== undefined
     const others = voters.filter((id) => id !== server)
     const missing = others.filter((id) => !heard.has(id))
