@@ -20,8 +20,11 @@ export interface PeerConnectionOptions {
 
 /** How long the last bytes may take to be sent after `close`, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 1000
-/** Bytes that are flushed at once; fewer wait for the other input of the same turn. */
-const FLUSH_BYTES = 65536
+/**
+ * Bytes that are flushed at once; fewer wait for the other input of the same turn. With a usual packet more they fit into the largest
+ * buffer of the pool.
+ */
+const FLUSH_BYTES = 60_000
 
 /**
  * A connection between a leader and a learner. Packets of one turn of the event loop are sent in one write, queued bytes are
@@ -64,13 +67,6 @@ export class PeerConnection {
     return this.#out.length + this.#options.connection.bufferedBytes
   }
 
-  /** Bytes that the peer has not drained without those of a stream, which waits for the peer. */
-  get #unsentPackets(): number {
-    return (
-      this.#out.length + (this.#isStreaming ? 0 : this.#options.connection.bufferedBytes - this.#streamTail)
-    )
-  }
-
   /** Sends a packet, in one write with the others of this turn; after a stream if there is one. */
   send(
     type: number,
@@ -85,9 +81,8 @@ export class PeerConnection {
   write(packet: (out: Writer) => void): void {
     if (!this.#isOpen) return
     packet(this.#out)
-    if (this.#unsentPackets > this.#options.maxUnsentBytes)
-      return this.fail(`${this.unsentBytes} bytes are not read by it`)
-    this.#scheduleFlush()
+    if (this.#isStreaming) this.#limitUnsent(this.#out.length)
+    else this.#scheduleFlush()
   }
 
   /** Begins a stream after all packets that were sent. */
@@ -111,7 +106,9 @@ export class PeerConnection {
   /** Sends queued packets now. */
   flush(): void {
     if (!this.#isOpen || this.#isStreaming || this.#out.length === 0) return
-    flushWriter(this.#out, this.#options.connection)
+    const { connection } = this.#options
+    flushWriter(this.#out, connection)
+    this.#limitUnsent(connection.bufferedBytes - this.#streamTail)
   }
 
   /** Fails the connection when the peer is silent for this long. Silence until now counts. */
@@ -174,8 +171,12 @@ export class PeerConnection {
     }
   }
 
+  /** Fails the connection when the peer does not drain its packets. The bytes of a stream do not count: the stream waits for the peer. */
+  #limitUnsent(packetBytes: number): void {
+    if (packetBytes > this.#options.maxUnsentBytes) this.fail(`${this.unsentBytes} bytes are not read by it`)
+  }
+
   #scheduleFlush(): void {
-    if (this.#isStreaming) return
     if (this.#out.length >= FLUSH_BYTES) return this.flush()
     if (this.#isFlushScheduled) return
     this.#isFlushScheduled = true

@@ -186,9 +186,11 @@ class SnapshotFileWriter {
 
   async #drain(): Promise<void> {
     this.#check()
-    const bytes = this.#writer.take()
-    this.#checked = 0
+    const bytes = this.#writer.bytes()
     await this.#put(this.#pack ? await this.#pack.write(bytes) : bytes)
+    // The bytes are written: the next slice is encoded into the same array.
+    this.#writer.reset()
+    this.#checked = 0
   }
 
   async #put(bytes: Uint8Array): Promise<void> {

@@ -18,6 +18,8 @@ export function isNextZxid(previous: Zxid, next: Zxid): boolean {
     : counterOf(next) === 1 && epochOf(next) > epochOf(previous)
 }
 
+const NO_PAYLOAD = new Uint8Array(0)
+
 /** Smallest capacity of a window, in transactions (`commitLogCount`). */
 export const MIN_WINDOW = 500
 
@@ -31,7 +33,9 @@ export const MIN_WINDOW = 500
  */
 export class CommittedWindow {
   readonly capacity: number
-  readonly #txns = new RingBuffer<EncodedTxn | undefined>(undefined)
+  /** The zxids and the payloads of the same transactions: two rings, so that adding one allocates nothing. */
+  readonly #zxids = new RingBuffer<Zxid>(0)
+  readonly #payloads = new RingBuffer<Uint8Array>(NO_PAYLOAD)
   #base: Zxid
 
   /** `base` is the last transaction in the tree. A `capacity` below 500 is raised to 500. */
@@ -47,24 +51,27 @@ export class CommittedWindow {
 
   /** The oldest zxid in the window, or `base` when it is empty. */
   get min(): Zxid {
-    return this.#txns.first?.zxid ?? this.#base
+    return this.#zxids.length === 0 ? this.#base : this.#zxids.first
   }
 
   /** The newest zxid in the window, or `base` when it is empty. */
   get max(): Zxid {
-    return this.#txns.last?.zxid ?? this.#base
+    return this.#zxids.length === 0 ? this.#base : this.#zxids.last
   }
 
   /** Returns the transactions after `zxid`. */
   after(zxid: Zxid): EncodedTxn[] {
     const first = this.#countUpTo(zxid)
-    return Array.from({ length: this.#txns.length - first }, (_, i) => this.#txns.at(first + i)!)
+    return Array.from({ length: this.#zxids.length - first }, (_, i) => ({
+      zxid: this.#zxids.at(first + i),
+      payload: this.#payloads.at(first + i),
+    }))
   }
 
   /** Returns whether a zxid is in the window or its base. */
   contains(zxid: Zxid): boolean {
     const count = this.#countUpTo(zxid)
-    return zxid === (count === 0 ? this.#base : this.#txns.at(count - 1)!.zxid)
+    return zxid === (count === 0 ? this.#base : this.#zxids.at(count - 1))
   }
 
   /** Adds the next transaction. Throws a RangeError if it does not directly follow the last one. */
@@ -75,21 +82,25 @@ export class CommittedWindow {
         `Expected the transaction after ${formatZxid(last)}, got ${formatZxid(zxid)}; learners would get a history with a gap`,
       )
     }
-    this.#txns.push({ zxid, payload })
-    if (this.#txns.length > this.capacity) this.#base = this.#txns.shift()!.zxid
+    this.#zxids.push(zxid)
+    this.#payloads.push(payload)
+    if (this.#zxids.length <= this.capacity) return
+    this.#base = this.#zxids.shift()
+    this.#payloads.shift()
   }
 
   /** Empties the window after the history was truncated or replaced. */
   reset(base: Zxid): void {
-    this.#txns.clear()
+    this.#zxids.clear()
+    this.#payloads.clear()
     this.#base = base
   }
 
   #countUpTo(zxid: Zxid): number {
-    let [low, high] = [0, this.#txns.length]
+    let [low, high] = [0, this.#zxids.length]
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.#txns.at(middle)!.zxid <= zxid) low = middle + 1
+      if (this.#zxids.at(middle) <= zxid) low = middle + 1
       else high = middle
     }
     return low
