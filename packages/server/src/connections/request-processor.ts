@@ -168,10 +168,12 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const { flow } = this.#client
     if (this.#queue.isIdle && !flow.isPausedFor(PauseReason.backlog)) return
     while (!flow.isBackpressured && this.#isOpen) {
+      const before = this.#unfinishedBytes
       if (this.#queue.isReady && !this.#mustDeferReads()) this.#processFirst()
       else if (this.#queue.canStartDeferred) this.#startDeferred()
       else break
-      if (this.#queue.length > 0 && this.#service.turnShares.isSpent()) {
+      if (this.#queue.length === 0) continue
+      if (this.#service.turnShares.isSpent(before - this.#unfinishedBytes)) {
         this.#client.waitForTurn()
         break
       }
@@ -214,6 +216,11 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     stats.syncLatency.add(Math.max(0, turnTime - sync.startedAt))
     this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.syncBody!), sync.startedAt)
     this.process()
+  }
+
+  /** Falls by the bytes of a request that starts, and by those of a reply. */
+  get #unfinishedBytes(): number {
+    return this.#queue.byteSize - this.#service.stats.responseBytes
   }
 
   get #isOpen(): boolean {
@@ -405,6 +412,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   }
 
   #authenticate(xid: number, type: number, body: Reader): void {
+    this.#service.turnShares.checkNext()
     this.#authentication ??= new Authentication(this.#service, this.#client)
     const closing = this.#authentication.handle(xid, type, body)
     if (closing !== undefined) this.#client.closeAfterFlush(closing.reason, closing.context)

@@ -6,10 +6,9 @@ import type { Clock } from '@zabra/runtime'
  */
 const SHARE_MS = 4
 /** Bytes of requests and replies between two looks at the clock: one costs as much as a tenth of a small request. */
-const BYTES_PER_CHECK = 1536
-/** A small request counts as so many bytes, and one of unknown size as a fourth of those between two looks. */
+const BYTES_PER_CHECK = 4096
+/** What a request counts beside its own bytes and those of its reply. */
 const REQUEST_BYTES = 128
-const UNKNOWN_BYTES = BYTES_PER_CHECK / 4 - REQUEST_BYTES
 
 /** A connection with requests that wait for a later turn. */
 export interface WaitingChannel {
@@ -46,8 +45,8 @@ export class TurnShares {
     this.#options = options
   }
 
-  /** Counts a request with the bytes of its reply. Returns whether the share of this turn is spent, which is checked for some only. */
-  isSpent(bytes = UNKNOWN_BYTES): boolean {
+  /** Counts a request: its bytes and those of its reply. Returns whether the share of this turn is spent, which is checked for some only. */
+  isSpent(bytes: number): boolean {
     this.#bytes += REQUEST_BYTES + bytes
     if (this.#bytes < BYTES_PER_CHECK) return false
     this.#bytes = 0
@@ -67,7 +66,7 @@ export class TurnShares {
     this.#readAt = now
   }
 
-  /** Makes the next `isSpent` look at the clock: a request or reply was large. */
+  /** Makes the next `isSpent` look at the clock: a request costs more than its bytes, or a reply was large. */
   checkNext(): void {
     this.#bytes = BYTES_PER_CHECK
   }
