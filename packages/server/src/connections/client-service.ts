@@ -213,7 +213,7 @@ export class ClientService {
     this.watches = new WatchManager(tree.options.hashKey)
     this.watchNotifier = new WatchNotifier(this.watches, acls, stats.watches)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
-    const onQuotaExceeded = quotaWarnings(platform)
+    const onQuotaExceeded = quotaWarnings(platform, tree.options.hashKey)
     this.pipeline = createPipeline({
       tree,
       watchNotifier: this.watchNotifier,

@@ -1,4 +1,5 @@
 import type { Clock } from '@zabra/runtime'
+import { TextMap } from '../../core/text-map.ts'
 import type { Tree } from '../../core/tree/index.ts'
 
 /** Nodes that are visited in one turn of the event loop: about a tenth of a millisecond. */
@@ -59,7 +60,7 @@ export class TreeSurvey {
 function* surveyOf(tree: Tree): Generator<void, TreeReport> {
   const { store } = tree
   const root = store.find('/')
-  const sizes = new Map<string, NamespaceSize>()
+  const sizes = new TextMap<NamespaceSize>(tree.options.hashKey)
   const other: NamespaceSize = { nodes: 0, bytes: 0 }
   let largestNodeBytes = 0
   let mostChildren = 0

@@ -1,5 +1,6 @@
 import { parentOf, type ACL } from '@zabra/protocol'
 import { RingBuffer } from '../ring-buffer.ts'
+import { TextMap } from '../text-map.ts'
 import {
   copyStatFields,
   DigestSum,
@@ -63,7 +64,7 @@ export class PendingTree {
   readonly #tree: Tree
   #changed = new PathMap<PendingNode>()
   /** Pending ephemeral nodes by session, so that closing the session removes them. */
-  readonly #created = new Map<SessionId, Set<string>>()
+  readonly #created = new Map<SessionId, TextMap<true>>()
   /**
    * Changed nodes in the order of their changes; `#zxids` has the transaction of each at the same index. A path is that of a node
    * that was removed with its session.
@@ -180,8 +181,12 @@ export class PendingTree {
     this.endChange(node)
     if (node.owner === 0n) return
     const own = this.#created.get(node.owner)
-    if (own === undefined) this.#created.set(node.owner, new Set([node.path]))
-    else own.add(node.path)
+    if (own !== undefined) own.set(node.path, true)
+    else {
+      const first = new TextMap<true>(this.#tree.options.hashKey)
+      first.set(node.path, true)
+      this.#created.set(node.owner, first)
+    }
   }
 
   /** Forgets the changes up to a zxid, which are applied, but at most `limit`. Returns false when some are left. */
@@ -212,7 +217,7 @@ export class PendingTree {
    * pending now come last, so that a node that is applied during the iteration is not missed.
    */
   *ephemeralsOf(session: SessionId): Generator<string> {
-    const created = [...(this.#created.get(session) ?? [])]
+    const created = [...(this.#created.get(session)?.keys() ?? [])]
     for (const node of this.#tree.owners.ofSession(session)) yield this.#tree.pathOf(node)
     yield* created
   }

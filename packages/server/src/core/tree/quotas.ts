@@ -1,4 +1,5 @@
 import { PathPrefixes } from '../path-prefixes.ts'
+import { TextMap } from '../text-map.ts'
 import { NONE, type NodeStore } from './node-store.ts'
 
 /** Limits and usage of a subtree are stored below this node, at the path of the subtree. */
@@ -132,13 +133,20 @@ export class QuotaTracker {
   readonly #store: NodeStore
   readonly #quotas: QuotaIndex
   /** The usage of each subtree as it was written last. */
-  readonly #usage = new Map<string, { readonly count: number; readonly bytes: number }>()
+  readonly #usage: TextMap<{ readonly count: number; readonly bytes: number }>
   readonly #isDeferring: () => boolean
   /** Subtrees to recount in `runDeferredRecounts`. */
-  readonly #deferred = new Set<string>()
+  #deferred: TextMap<true>
 
-  /** Recounts run at once, or in `runDeferredRecounts` while `isDeferring` returns true. */
-  constructor(store: NodeStore, quotas: QuotaIndex, isDeferring: () => boolean) {
+  readonly #hashKey: number | undefined
+
+  /**
+   * Recounts run at once, or in `runDeferredRecounts` while `isDeferring` returns true. `hashKey` is the secret key of `TextMap`.
+   */
+  constructor(store: NodeStore, quotas: QuotaIndex, isDeferring: () => boolean, hashKey?: number) {
+    this.#hashKey = hashKey
+    this.#usage = new TextMap(hashKey)
+    this.#deferred = new TextMap(hashKey)
     this.#store = store
     this.#quotas = quotas
     this.#isDeferring = isDeferring
@@ -176,8 +184,8 @@ export class QuotaTracker {
 
   /** Runs the deferred recounts, `nodes` nodes a step. The tree must not change meanwhile. */
   *runDeferredRecounts(nodes: number): Generator<void> {
-    for (const subject of this.#deferred) yield* this.#counting(subject, nodes)
-    this.#deferred.clear()
+    for (const subject of this.#deferred.keys()) yield* this.#counting(subject, nodes)
+    this.#deferred = new TextMap(this.#hashKey)
   }
 
   #add(path: string, nodes: number, bytes: number): void {
@@ -206,7 +214,7 @@ export class QuotaTracker {
   }
 
   #recount(subject: string): void {
-    if (this.#isDeferring()) this.#deferred.add(subject)
+    if (this.#isDeferring()) this.#deferred.set(subject, true)
     else this.#counting(subject, Infinity).next()
   }
 

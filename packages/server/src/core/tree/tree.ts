@@ -47,7 +47,7 @@ export class Tree {
     this.store = new NodeStore(options.hashKey)
     this.acls = new AclTable(options.hashKey)
     this.quotas = new QuotaIndex(options.hashKey)
-    this.#quotaTracker = new QuotaTracker(this.store, this.quotas, () => this.#isApplying)
+    this.#quotaTracker = new QuotaTracker(this.store, this.quotas, () => this.#isApplying, options.hashKey)
     this.owners = new OwnerIndex(options)
     this.#digest = new TreeDigest(this.store, this.owners)
     this.#addSystemNode('/', NONE, OPEN_ACL_ID)
