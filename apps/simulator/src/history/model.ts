@@ -281,7 +281,9 @@ export class TreeModel {
     if (above === undefined) return
     if (above.stat.owner > 0n) this.#report(zxid, `creates ${path} below an ephemeral node`)
     if (owner !== 0n) {
-      if (!this.sessions.has(session))
+      // The user of a local session is stored before the session becomes global.
+      const isUser = this.#localSessions && path.startsWith('/zookeeper/sessions/')
+      if (!isUser && !this.sessions.has(session))
         this.#report(zxid, `creates ${path} for session ${session}, which was never created`)
       const owned = this.#owned.get(session)
       if (owned === undefined) this.#owned.set(session, new Set([path]))
@@ -342,10 +344,14 @@ export class TreeModel {
 
   #endSession(zxid: number, session: string, time: number, paths: readonly string[]): void {
     const known = this.sessions.get(session)
-    if (known === undefined) return this.#report(zxid, `ends session ${session}, which was never created`)
-    if (known.ended < Infinity) return this.#report(zxid, `ends session ${session} a second time`)
-    known.ended = zxid
-    known.endedWall = time
+    // A leader removes the user of a session that was lost while it became global.
+    if (known === undefined && !this.#owned.has(session))
+      return this.#report(zxid, `ends session ${session}, which was never created`)
+    if (known !== undefined) {
+      if (known.ended < Infinity) return this.#report(zxid, `ends session ${session} a second time`)
+      known.ended = zxid
+      known.endedWall = time
+    }
     const owned = [...(this.#owned.get(session) ?? [])].sort()
     const listed = [...paths].sort()
     if (owned.join() !== listed.join())

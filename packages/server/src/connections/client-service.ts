@@ -238,11 +238,15 @@ export class ClientService {
       onSessionCreated: ({ id, timeout }) => {
         const channel = this.connections.ofSession(id)
         if (channel === undefined) return
-        const user = channel.session?.user
-        channel.session = sessions.resume(id, timeout, this.turnTime)
-        // It was a local session until now.
-        if (user !== undefined) runLater(() => this.sessionUsers.claim(channel.session!, user, this.turnTime))
+        const userProof = channel.session?.userProof
+        const session = sessions.resume(id, timeout, this.turnTime)
+        channel.session = session
+        if (userProof === undefined) return
+        // It was a local session until now. A leader that is Apache ZooKeeper has not stored its user.
+        session.userProof = userProof
+        runLater(() => this.sessionUsers.store(session, this.turnTime))
       },
+      onSessionUserStored: (id) => this.sessionUsers.stored(id),
       onSessionClosed: (id, callback) => {
         const channel = this.connections.ofSession(id)
         if (channel?.requests !== callback) channel?.destroy('Closed: its session is over')
@@ -252,6 +256,7 @@ export class ClientService {
       tree,
       passwords,
       localSessions: this.localSessions,
+      connections: this.connections,
       pipeline: this.pipeline,
       logger,
     })

@@ -1,21 +1,24 @@
-import { ANYONE, CreateMode, ErrorCode, OpCode, Reader, writeCreateRequest, Writer } from '@zabra/protocol'
+import { ErrorCode, OpCode, Reader } from '@zabra/protocol'
 import type { Logger } from '@zabra/runtime'
 import type { Session, SessionPasswords, SessionTracker } from '../core/sessions/index.ts'
-import { SESSION_USERS_NODE, sessionUserOf, sessionUserPath, type Tree } from '../core/tree/index.ts'
+import {
+  SESSION_USER_IDENTITIES,
+  SESSION_USER_XID,
+  SESSION_USERS_NODE,
+  sessionUserOf,
+  sessionUserRequests,
+  type Tree,
+} from '../core/tree/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import type { RequestPipeline, WriteCallback } from '../pipeline/index.ts'
+import type { ConnectionRegistry } from './connection-registry.ts'
 import { formatSessionId } from './log-context.ts'
-
-/** The xid of the writes, with which clients authenticate. */
-const AUTH_XID = -4
-/** Only a super user may read or change the nodes. */
-const NO_PERMISSIONS = [{ perms: 0, id: ANYONE }]
-const SERVER: readonly Identity[] = [{ scheme: 'super', id: '' }]
 
 export interface SessionUsersOptions {
   readonly tree: Tree
   readonly passwords: SessionPasswords
   readonly localSessions: SessionTracker | undefined
+  readonly connections: ConnectionRegistry
   readonly pipeline: RequestPipeline
   readonly logger: Logger
 }
@@ -33,39 +36,53 @@ export class SessionUsers {
 
   /** Whether a session belongs to a user. */
   isOwned(id: SessionId): boolean {
-    const { tree, localSessions } = this.#options
-    return localSessions?.get(id)?.user !== undefined || sessionUserOf(tree, id) !== undefined
+    return this.#proofOf(id) !== undefined
   }
 
   /** Whether a client that has logged in as a user may use a session: it belongs to that user, or to none. */
   allows(id: SessionId, user: string): boolean {
-    const { tree, localSessions, passwords } = this.#options
-    const local = localSessions?.get(id)?.user
-    if (local !== undefined) return local === user
-    const proof = sessionUserOf(tree, id)
-    return proof === undefined || passwords.isUserOf(id, proof, user)
+    const proof = this.#proofOf(id)
+    return proof === undefined || this.#options.passwords.isUserOf(id, proof, user)
   }
 
   /** Makes a session, unless it has a user, that of the user who has logged in on its connection. */
   claim(session: Session, user: string, now: number): void {
-    const { passwords, tree } = this.#options
-    const { id } = session
-    if (!passwords.hasSecret || session.isClosing || this.isOwned(id)) return
-    if (session.isLocal) {
-      session.user = user
-      return
-    }
-    const mode = CreateMode.PERSISTENT
-    if (tree.find(SESSION_USERS_NODE) === -1) this.#create(id, SESSION_USERS_NODE, null, mode, now)
-    this.#create(id, sessionUserPath(id), passwords.userProofFor(id, user), CreateMode.EPHEMERAL, now)
+    const { passwords } = this.#options
+    if (!passwords.hasSecret || session.isClosing) return
+    session.userProof ??= passwords.userProofFor(session.id, user)
+    if (!session.isLocal) this.store(session, now)
   }
 
-  #create(id: SessionId, path: string, data: Uint8Array | null, flags: number, now: number): void {
-    const writer = new Writer(128)
-    writeCreateRequest(writer, { path, data, acl: NO_PERMISSIONS, flags })
-    const write = { sessionId: id, xid: AUTH_XID, type: OpCode.create, identities: SERVER }
-    const err = this.#options.pipeline.write(write, new Reader(writer.take()), this.#callbackFor(id), now)
-    if (err !== ErrorCode.OK) this.#noteFailure(id, err)
+  /** Stores the user of a global session, unless that has been done. */
+  store({ id, userProof }: Session, now: number): void {
+    const { tree, pipeline } = this.#options
+    if (userProof === undefined || sessionUserOf(tree, id) !== undefined) return
+    for (const body of sessionUserRequests(tree, id, userProof)) {
+      const write = {
+        sessionId: id,
+        xid: SESSION_USER_XID,
+        type: OpCode.create,
+        identities: SESSION_USER_IDENTITIES,
+      }
+      const err = pipeline.write(write, new Reader(body), this.#callbackFor(id), now)
+      if (err !== ErrorCode.OK) this.#noteFailure(id, err)
+    }
+  }
+
+  /** Closes the connection of a session whose user is stored now, unless that user has logged in on it. */
+  stored(id: SessionId): void {
+    const channel = this.#options.connections.ofSession(id)
+    if (channel === undefined || !this.isOwned(id)) return
+    const isUser = ({ scheme, id: user }: Identity): boolean => scheme === 'sasl' && this.allows(id, user)
+    if (!channel.identities.some(isUser))
+      channel.destroy('Closed: its session belongs to a user, and it has not logged in by SASL')
+  }
+
+  /** Returns the proof of a session's user: the stored one, or what this server knows before that is committed. */
+  #proofOf(id: SessionId): Uint8Array | undefined {
+    const { tree, localSessions, connections } = this.#options
+    const session = localSessions?.get(id) ?? connections.ofSession(id)?.session
+    return sessionUserOf(tree, id) ?? session?.userProof
   }
 
   #callbackFor(id: SessionId): WriteCallback {

@@ -3,7 +3,13 @@ import { invariant } from '@zabra/runtime'
 import type { Preparer } from '../core/prepare/index.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import { STEP } from '../core/steps.ts'
-import { applyInSteps, appliesInSteps, DigestHistory, type PartCallback } from '../core/tree/index.ts'
+import {
+  applyInSteps,
+  appliesInSteps,
+  DigestHistory,
+  SESSION_USER_XID,
+  type PartCallback,
+} from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
@@ -21,7 +27,7 @@ const FORGOTTEN_PER_STEP = STEP * 10
 
 export interface ApplyQueueOptions<L extends NotifiedWatcher> extends Pick<
   PipelineContext<L>,
-  'tree' | 'watchNotifier' | 'defer' | 'clock'
+  'tree' | 'watchNotifier' | 'defer' | 'clock' | 'onSessionUserStored'
 > {
   readonly preparer: Preparer
   /** The last transaction before the first write. */
@@ -214,10 +220,11 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   }
 
   #finish(write: AcceptedWrite, err: number): void {
-    const { tree, applySession } = this.#options
+    const { tree, applySession, onSessionUserStored } = this.#options
     const { header, txn, digest } = write.logged
     if (txn.type === OpCode.createSession || txn.type === OpCode.closeSession)
       applySession(header.sessionId, txn, write.callback)
+    if (header.cxid === SESSION_USER_XID) onSessionUserStored(header.sessionId)
     this.digests.record(header.zxid)
     // The message is built only on failure.
     if (digest !== undefined && !tree.matches(digest)) failDigest(write.logged)

@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, Reader } from '@zabra/protocol'
+import { sessionUserPath } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { ApplyQueue } from './apply-queue.ts'
@@ -258,12 +259,33 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /**
    * Answers whether a session is alive, with `owner` as its owner from now on. Says that it is not only when a quorum has
-   * confirmed that this server leads: a leader that has been replaced does not know the sessions of the next one.
+   * confirmed that this server leads: a leader that has been replaced does not know the sessions of the next one. A session whose
+   * user is not applied yet waits for that, so that every server knows the user before the answer.
    */
   #revalidate(owner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
+    const decide = (): void => this.#decideRevalidation(owner, id, timeout, answer)
+    // The creation of the session, or its user, may be among the requests that wait.
+    if (this.#preparing.isBusy) this.#preparing.add({ begin: () => (decide(), undefined), onDropped: decide })
+    else decide()
+  }
+
+  #decideRevalidation(
+    owner: object,
+    id: SessionId,
+    timeout: number,
+    answer: (valid: boolean) => void,
+    isConfirmed = false,
+  ): void {
     if (this.#hasEnded) return
-    if (this.#sessions.revalidate(id, timeout, owner)) return answer(true)
-    this.#confirmLeadership(() => answer(this.#sessions.revalidate(id, timeout, owner)))
+    const { preparer, lastZxid } = this.proposer
+    if (this.#sessions.isCreating(id) || preparer.hasPendingChange(sessionUserPath(id))) {
+      const decide = (): void => this.#decideRevalidation(owner, id, timeout, answer, isConfirmed)
+      return void this.#applyQueue.notifyWhenApplied(lastZxid, decide)
+    }
+    const isValid = this.#sessions.revalidate(id, timeout, owner)
+    if (isValid || isConfirmed) return answer(isValid)
+    // The session may be created meanwhile.
+    this.#confirmLeadership(() => this.#decideRevalidation(owner, id, timeout, answer, true))
   }
 
   /** Calls back when a quorum has confirmed that this server leads and everything committed by then is applied. */

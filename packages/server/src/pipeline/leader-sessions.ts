@@ -80,6 +80,11 @@ export class LeaderSessions<L extends NotifiedWatcher> {
     return session === undefined || session.isClosing
   }
 
+  /** Whether the createSession transaction of a session is not applied yet. */
+  isCreating(id: SessionId): boolean {
+    return this.#creating.has(id)
+  }
+
   /** Returns whether a session is alive. If so, `owner` owns it from now on. */
   revalidate(id: SessionId, timeout: number, owner: object): boolean {
     const { sessions, clock } = this.#options

@@ -1,6 +1,12 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { precheck } from '../core/prepare/index.ts'
-import { applyInSteps, appliesInSteps, DigestHistory, type PartCallback } from '../core/tree/index.ts'
+import {
+  applyInSteps,
+  appliesInSteps,
+  DigestHistory,
+  SESSION_USER_XID,
+  type PartCallback,
+} from '../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
@@ -249,8 +255,14 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     sync.synced()
   }
 
-  /** Completes the oldest revalidation of a session (REVALIDATE). */
+  /** Completes the oldest revalidation of a session (REVALIDATE), after the transactions that are committed: they may tell its user. */
   completeRevalidation(id: SessionId, valid: boolean): void {
+    if (this.#applying.isBusy)
+      this.#applying.add({ begin: () => (this.#completeRevalidation(id, valid), undefined) })
+    else this.#completeRevalidation(id, valid)
+  }
+
+  #completeRevalidation(id: SessionId, valid: boolean): void {
     if (this.#hasEnded) return
     const pending = this.#revalidations.get(id)
     const oldest = pending?.shift()
@@ -284,9 +296,12 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     timeout: number,
     callback: WriteCallback | undefined,
     startedAt: number,
+    userProof?: Uint8Array,
   ): void {
-    const writer = new Writer(4)
+    const writer = new Writer(32)
     writer.int(timeout)
+    // Apache ZooKeeper reads the timeout alone.
+    if (userProof !== undefined) writer.buffer(userProof)
     const type = OpCode.createSession
     this.#canForward(id, type, LOCAL_ROUTE)
     this.#forward(id, 0, type, callback, startedAt, writer.take(), [])
@@ -329,7 +344,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     if (!canUpgradeSessions) return type === OpCode.multi ? ErrorCode.OK : ErrorCode.EPHEMERALONLOCALSESSION
     localSessions!.remove(id)
     session.isLocal = false
-    this.#createSession(id, session.timeout, undefined, clock.monotonic())
+    this.#createSession(id, session.timeout, undefined, clock.monotonic(), session.userProof)
     return ErrorCode.OK
   }
 
@@ -399,6 +414,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     const { header, txn, digest } = logged
     if (this.#hasEnded) return
     this.#applySession(header.sessionId, txn, request?.callback)
+    if (header.cxid === SESSION_USER_XID) this.#options.onSessionUserStored(header.sessionId)
     this.#digests.record(header.zxid)
     // A diverged tree must not be shown to any client.
     if (digest !== undefined && tree.options.digest && !tree.matches(digest)) {

@@ -2,6 +2,7 @@ import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { Histogram } from '../core/histogram.ts'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
 import { STEP } from '../core/steps.ts'
+import { SESSION_USER_IDENTITIES, SESSION_USER_XID, sessionUserRequests } from '../core/tree/index.ts'
 import type { CloseSessionTxn, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
@@ -111,7 +112,15 @@ export class Proposer<L extends NotifiedWatcher> {
     }
     const reader = body.length > LARGE_BYTES ? new Reader(body) : this.#reader.reset(body)
     if (type === OpCode.createSession && body.length >= 4)
-      return this.createSession(sessionId, cxid, reader.int(), owner, undefined, startedAt)
+      return this.createSession(
+        sessionId,
+        cxid,
+        reader.int(),
+        owner,
+        undefined,
+        startedAt,
+        userProofIn(reader),
+      )
     return this.#process(owner, write, reader, undefined, startedAt)
   }
 
@@ -153,6 +162,10 @@ export class Proposer<L extends NotifiedWatcher> {
     this.#propose(write, this.#begin(), txnOf(err), undefined, startedAt)
   }
 
+  /**
+   * Proposes the first transaction of a session. The user of one that was a local session is stored before, so that no server knows
+   * the session without its user, whatever becomes of the later transactions.
+   */
   createSession(
     id: SessionId,
     xid: number,
@@ -160,12 +173,26 @@ export class Proposer<L extends NotifiedWatcher> {
     owner: object,
     callback: WriteCallback | undefined,
     startedAt: number,
+    userProof?: Uint8Array,
   ): void {
-    const time = this.#begin()
     this.#sessions.markCreating(id, owner)
+    if (userProof !== undefined) this.#storeUser(id, userProof, owner, startedAt)
+    const time = this.#begin()
     const prepared = this.preparer.createSession(timeout)
     const write = { sessionId: id, xid, type: OpCode.createSession }
     this.#propose(write, time, prepared, callback, startedAt)
+  }
+
+  #storeUser(id: SessionId, userProof: Uint8Array, owner: object, startedAt: number): void {
+    for (const body of sessionUserRequests(this.#options.tree, id, userProof)) {
+      const write = {
+        sessionId: id,
+        xid: SESSION_USER_XID,
+        type: OpCode.create,
+        identities: SESSION_USER_IDENTITIES,
+      }
+      this.#process(owner, write, this.#reader.reset(body), undefined, startedAt)
+    }
   }
 
   *closeSession(
@@ -194,7 +221,7 @@ export class Proposer<L extends NotifiedWatcher> {
     if (!isEphemeral) return
     localSessions!.remove(sessionId)
     session.isLocal = false
-    this.createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt)
+    this.createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt, session.userProof)
   }
 
   get #nextZxid(): Zxid {
@@ -274,6 +301,15 @@ export class Proposer<L extends NotifiedWatcher> {
 /** Whether a request is prepared in steps. */
 export const isLargeRequest = (type: number, body: Reader): boolean =>
   type === OpCode.multi && body.remaining > LARGE_BYTES
+
+/** Bytes of the proof of a session's user. */
+const PROOF_BYTES = 16
+
+/** Returns the proof of the user behind the timeout in the request of a learner to create a session; undefined without one. */
+const userProofIn = (reader: Reader): Uint8Array | undefined =>
+  reader.remaining === 4 + PROOF_BYTES && reader.int() === PROOF_BYTES
+    ? reader.raw(PROOF_BYTES).slice()
+    : undefined
 
 /** Returns the transaction that answers a request; for an error number, an error transaction. */
 const txnOf = (prepared: PreparedTxn | number): PreparedTxn =>

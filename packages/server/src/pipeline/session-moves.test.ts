@@ -1,4 +1,4 @@
-import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
+import { ErrorCode, OpCode, Reader, writeMultiRequest, Writer } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { decodeLoggedTxn } from '../persistence/index.ts'
 import { EnsembleFixture } from './testing/ensemble-fixture.ts'
@@ -77,4 +77,30 @@ it('a leader rejects a request that a session sent through a learner before anot
     return `${header.cxid}: ${txn.type === OpCode.error ? txn.err : txn.type}`
   })
   expect(done.at(-1)).toBe(`3: ${ErrorCode.SESSIONEXPIRED}`)
+})
+
+it('a leader answers a revalidation behind a large request when the session that is created behind it is global', async () => {
+  const ensemble = await EnsembleFixture.start()
+  const { clientService, pipeline } = ensemble.leader
+  const [here, there] = ensemble.learners
+  const answers: boolean[] = []
+  const sessionId = 0x7700_0000_0000_0001n
+  const timeout = new Writer()
+  timeout.int(10_000)
+  const multi = new Writer()
+  writeMultiRequest(
+    multi,
+    Array.from({ length: 5000 }, () => ({ type: OpCode.check, path: '/', version: -1 })),
+  )
+  const forward = (type: number, bytes: Uint8Array): void =>
+    pipeline.submitForwarded(here!, { sessionId, cxid: 0, type, body: bytes, identities: [] })
+  clientService.runTurn(() => {
+    forward(OpCode.multi, multi.take())
+    forward(OpCode.createSession, timeout.take())
+    pipeline.revalidateForLearner(there!, sessionId, 10_000, (valid) => answers.push(valid))
+    // A quorum may confirm the leader before the request is prepared.
+    for (const { done } of ensemble.confirms.splice(0)) done()
+  })
+  await ensemble.settle()
+  expect(answers).toEqual([true])
 })

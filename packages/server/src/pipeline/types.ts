@@ -122,6 +122,8 @@ export interface PipelineContext<L extends NotifiedWatcher> {
   readonly defer: (action: () => void) => void
   /** Called when a session is global; it may have been a local one until then. */
   readonly onSessionCreated: (session: Session) => void
+  /** Called when the user of a session is stored in the tree. */
+  readonly onSessionUserStored: (id: SessionId) => void
   /** Called when a session is closed. Its connection here closes, unless it is the one that gets the reply. */
   readonly onSessionClosed: (id: SessionId, callback: WriteCallback | undefined, txn: CloseSessionTxn) => void
 }

@@ -112,6 +112,6 @@ const untouchedSession = (id: SessionId, timeout: number): Session => ({
   bucket: 0,
   isLocal: false,
   owner: undefined,
-  user: undefined,
+  userProof: undefined,
   isTouched: false,
 })

@@ -53,7 +53,7 @@ export class SessionTracker implements SessionRegistry {
         bucket: 0,
         isLocal: local,
         owner: undefined,
-        user: undefined,
+        userProof: undefined,
         isTouched: false,
       }
       this.#sessions.set(id, session)

@@ -15,8 +15,11 @@ export interface Session {
   isLocal: boolean
   /** The learner, or the leader, through which its requests must come; undefined before the first request. */
   owner: unknown
-  /** The user of a local session that a client with a SASL login has opened; that of a global one is in the tree. */
-  user: string | undefined
+  /**
+   * Proves whose session it is, once its client has logged in by SASL here: for a local session this is the only record, that of a
+   * global one is a node of the tree, which may not be committed yet.
+   */
+  userProof: Uint8Array | undefined
   /** Whether it was touched since the last report to the leader. */
   isTouched: boolean
 }

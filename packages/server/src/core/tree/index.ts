@@ -18,5 +18,13 @@ export {
 } from './digest.ts'
 export { parseQuota, QUOTA_ROOT, quotaBreach, LIMITS_NAME, STATS_NAME } from './quotas.ts'
 export type { QuotaBreach, QuotaNumbers } from './quotas.ts'
-export { belongsToSessionUsers, SESSION_USERS_NODE, sessionUserOf, sessionUserPath } from './session-users.ts'
+export {
+  belongsToSessionUsers,
+  SESSION_USER_IDENTITIES,
+  SESSION_USER_XID,
+  SESSION_USERS_NODE,
+  sessionUserOf,
+  sessionUserPath,
+  sessionUserRequests,
+} from './session-users.ts'
 export { CONFIGURATION_NODE, readConfigurationNode, writeConfigurationNode } from './configuration-node.ts'

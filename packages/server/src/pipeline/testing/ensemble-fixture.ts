@@ -1,7 +1,13 @@
 import { ManualClock } from '@zabra/runtime'
-import { LearnerSessions, SessionTracker, type SessionTable } from '../../core/sessions/index.ts'
+import {
+  LearnerSessions,
+  SessionTracker,
+  type SessionPasswords,
+  type SessionTable,
+} from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
+import type { ServerSettings } from '../../settings/index.ts'
 import type { ForwardedRequest } from '../types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
@@ -17,6 +23,8 @@ export interface EnsembleFixtureOptions {
   readonly hasObservers?: boolean
   /** Sessions that were created before the epoch, with their timeouts. */
   readonly known?: readonly (readonly [bigint, number])[]
+  readonly settings?: Partial<ServerSettings>
+  readonly passwords?: SessionPasswords
 }
 
 /** A learner and both directions of its connection to the leader. */
@@ -80,6 +88,8 @@ export class EnsembleFixture {
   async #openLeader({
     localSessions = false,
     canUpgradeSessions: upgradesSessions = false,
+    settings,
+    passwords,
   }: EnsembleFixtureOptions): Promise<void> {
     const { clock } = this
     const isAccepting = (): boolean => this.isAccepting
@@ -87,6 +97,8 @@ export class EnsembleFixture {
       clock,
       settle: () => this.settle(),
       localSessions,
+      ...(settings === undefined ? {} : { settings }),
+      ...(passwords === undefined ? {} : { passwords }),
       sessions: new SessionTracker(1000, clock.monotonic(), { table: this.table }),
       createPipeline: (context) =>
         new LeaderPipeline({
@@ -119,6 +131,8 @@ export class EnsembleFixture {
       canUpgradeSessions: upgradesSessions = false,
       hasObservers: keepsObservers = false,
       known = [],
+      settings,
+      passwords,
     }: EnsembleFixtureOptions,
   ): Promise<Learner> {
     const { clock } = this
@@ -135,6 +149,8 @@ export class EnsembleFixture {
       serverId,
       sessions,
       localSessions,
+      ...(settings === undefined ? {} : { settings }),
+      ...(passwords === undefined ? {} : { passwords }),
       createPipeline: (context) =>
         new LearnerPipeline({
           ...context,
@@ -225,9 +241,9 @@ export class EnsembleFixture {
     const { zxid, payload } = this.proposals.shift()!
     this.history.push({ zxid, payload })
     this.#committed = zxid
-    this.leader.clientService.runTurn(() => this.leader.pipeline.commit(zxid))
     for (const { fixture, fromLeader } of this.learners)
       fromLeader.push(() => fixture.pipeline.applyCommitted(zxid, payload))
+    this.leader.clientService.runTurn(() => this.leader.pipeline.commit(zxid))
   }
 
   #step(): boolean {

@@ -1,7 +1,7 @@
 import type { ManualClock, MemoryDisk } from '@zabra/runtime'
 import { FourLetterCommands, type RoleMetrics } from '../../admin/index.ts'
 import type { Reconfigure } from '../../core/prepare/index.ts'
-import type { SessionRegistry } from '../../core/sessions/index.ts'
+import type { SessionPasswords, SessionRegistry } from '../../core/sessions/index.ts'
 import { Tree } from '../../core/tree/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
@@ -16,6 +16,7 @@ export interface PipelineFixtureOptions<W extends RequestPipeline> {
   readonly sessions: SessionRegistry
   readonly createPipeline: (context: PipelineContext<ClientChannel>) => W
   readonly settings?: Partial<ServerSettings>
+  readonly passwords?: SessionPasswords
   readonly tree?: Tree
   readonly serverId?: number
   readonly localSessions?: boolean
@@ -55,6 +56,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> extend
       createPipeline: (context) => (pipeline = options.createPipeline(context)),
       hasLocalSessions: options.localSessions ?? false,
       isReadOnly: options.readOnly ?? false,
+      ...(options.passwords === undefined ? {} : { passwords: options.passwords }),
       ...(options.role === undefined ? {} : { role: options.role }),
       ...(options.reconfigure === undefined
         ? {}
