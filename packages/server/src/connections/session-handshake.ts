@@ -119,8 +119,11 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   /** Responds as if the session were resumed: only then clients log in. The session and its connection are left alone until then. */
   #waitForLogin(): void {
     const { sessions, localSessions } = this.#service
+    // Only a quorum can say that a session is over: this server may lag, or end a session that another leader keeps.
     if (localSessions?.isOpen(this.sessionId) !== true && !sessions.isOpen(this.sessionId))
-      return this.#refuse()
+      return this.#client.destroy(
+        'Closed: its session is not open on this server, which cannot say that it is over',
+      )
     this.#needsLogin = true
     this.#writeResponse({ id: this.sessionId, timeout: this.#timeout })
     this.#client.waitForLogin()

@@ -164,3 +164,35 @@ describe('a global session', () => {
     expect(thief.takeReceived()).not.toContain('1:0')
   })
 })
+
+describe('a session that belongs to a user', () => {
+  it('is not said to be over by a leader that cannot commit its end', async () => {
+    const ensemble = await start()
+    const bob = await at(ensemble, 'leader').connect()
+    await login(bob, 'bob', 'secret')
+    bob.connection.destroy()
+    ensemble.holdsCommits = true
+    await ensemble.advance(20_000)
+    ensemble.expire()
+    const again = await ensemble.leader.client({ resume: bob.session! })
+    await ensemble.settle()
+    expect([again.closed, again.frames.length]).toEqual([true, 0])
+    await ensemble.commitHeld()
+    const late = await ensemble.leader.connect({ resume: bob.session! })
+    expect(late.session!.sessionId).toBe(0n)
+  })
+
+  it('is not said to be over by a learner that has its user and not the session yet', async () => {
+    const [ensemble, bob] = await upgrading('first learner')
+    ensemble.commitNext()
+    ensemble.commitNext()
+    await ensemble.settle()
+    const again = await ensemble.learners[1]!.fixture.client({ resume: bob.session! })
+    await ensemble.settle()
+    expect([again.closed, again.frames.length]).toEqual([true, 0])
+    await ensemble.commitHeld()
+    const late = await ensemble.learners[1]!.fixture.connect({ resume: bob.session! })
+    await login(late, 'bob', 'secret')
+    expect(late.closed).toBe(false)
+  })
+})
