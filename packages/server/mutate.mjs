@@ -3,6 +3,7 @@
 //
 //   pnpm mutate core/quorum core/election          all files of two folders
 //   pnpm mutate core/zab/commit-tracker.ts         one file, judged by all tests of its folder
+//   pnpm mutate core/prepare with core/operations  judged by the tests of a second folder, too
 //
 // Sources are changed in place and restored at the end, so run it in a clean work tree.
 import { execFileSync } from 'node:child_process'
@@ -14,15 +15,21 @@ import { Stryker } from '@stryker-mutator/core'
 
 const folder = dirname(fileURLToPath(import.meta.url))
 process.chdir(folder)
-const targets = process.argv.slice(2)
+const given = process.argv.slice(2)
+const end = given.includes('with') ? given.indexOf('with') : given.length
+const targets = given.slice(0, end)
+const helpers = given.slice(end + 1)
 if (targets.length === 0) fail('Expected files or folders below packages/server/src, such as core/quorum.')
-for (const target of targets) if (!existsSync(join('src', target))) fail(`src/${target} does not exist.`)
+for (const target of [...targets, ...helpers])
+  if (!existsSync(join('src', target))) fail(`src/${target} does not exist.`)
 if (execFileSync('git', ['status', '--porcelain', 'src'], { encoding: 'utf8' }) !== '')
   fail('Sources are changed in place: commit the changes in packages/server/src first.')
 
 const isFolder = (target) => statSync(join('src', target)).isDirectory()
 const folders = new Set(targets.map((target) => (isFolder(target) ? target : dirname(target))))
-process.env.ZABRA_MUTATE_TESTS = [...folders].map((one) => `src/${one}/**/*.test.ts`).join()
+process.env.ZABRA_MUTATE_TESTS = [...folders, ...helpers]
+  .map((one) => (isFolder(one) ? `src/${one}/**/*.test.ts` : `src/${one}`))
+  .join()
 const scratch = join(tmpdir(), `zabra-mutate-${process.pid}`)
 
 const results = await new Stryker({
