@@ -58,3 +58,21 @@ describe('the highest zxid acknowledged by a quorum', () => {
     )
   })
 })
+
+describe('the ACKs of a leader', () => {
+  it('of a server that has sent none are before the first transaction', () => {
+    const acks = new AckTracker()
+    acks.acknowledge(1, 7)
+    expect([acks.ackedBy(1), acks.ackedBy(2)]).toEqual([7, -1])
+  })
+
+  it('are counted by weight and group in a hierarchy', () => {
+    const acks = new AckTracker()
+    const found: number[] = []
+    for (const server of [4, 5, 2, 1]) {
+      acks.acknowledge(server, 9)
+      found.push(acks.quorumZxid(verifiers[3]!, 3, 9))
+    }
+    expect(found).toEqual([3, 3, 3, 9])
+  })
+})

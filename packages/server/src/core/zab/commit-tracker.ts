@@ -1,4 +1,4 @@
-import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
+import { formatZxid, makeZxid } from '@zabra/protocol'
 import {
   verifierOf,
   votersOf,
@@ -130,9 +130,8 @@ export class CommitTracker {
     this.#emit({ do: 'propose', zxid, payload, followers: this.#learners.followers })
   }
 
-  /** Counts an ACK. Ignores ACKs of other epochs, and those of NEWLEADER and UPTODATE (quorum-protocol 10.3). */
+  /** Counts an ACK. One of an earlier epoch, of NEWLEADER or of UPTODATE is of what is committed, and changes nothing (quorum-protocol 10.3). */
   acknowledge(server: ServerId, zxid: Zxid): void {
-    if (epochOf(zxid) !== this.#epoch || counterOf(zxid) === 0) return
     if (this.#acks.acknowledge(server, zxid)) this.#isCommitDue = true
   }
 
@@ -154,7 +153,7 @@ export class CommitTracker {
     const reconfig = this.#reconfigZxid
     const limit = reconfig === -1 ? this.#lastProposed : reconfig - 1
     this.#commitUpTo(this.#quorumZxid(this.#verifiers.active, limit))
-    if (reconfig === -1 || this.#lastCommitted < limit || !this.#commitReconfig(reconfig)) return
+    if (reconfig === -1 || !this.#commitReconfig(reconfig)) return
     // The new configuration decides about the proposals after the reconfig.
     if (this.canCommit) this.#commitUpTo(this.#quorumZxid(this.#verifiers.active, this.#lastProposed))
   }
@@ -340,15 +339,11 @@ function designateLeader(
 ): ServerId {
   const voters = votersOf(next)
   if (voters.includes(self) && quorumAddresses(self, current) === quorumAddresses(self, next)) return self
-  let best: ServerId = self
-  let highest = zxid - 1
+  let [best, highest] = [self, zxid]
+  // In ascending order: of those that have acknowledged the same, the highest id.
   for (const server of voters) {
     const acked = ackedBy(server)
-    if (server === self || acked < zxid) continue
-    if (acked > highest || (acked === highest && server > best)) {
-      best = server
-      highest = acked
-    }
+    if (server !== self && acked >= highest) [best, highest] = [server, acked]
   }
   return best
 }

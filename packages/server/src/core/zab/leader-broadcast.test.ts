@@ -17,6 +17,8 @@ describe('a leader', () => {
     const { leader, ...harness } = establishedLeader(three, [1])
     for (const counter of [1, 2, 3, 4]) leader.propose(z(1, counter), makeTxn(z(1, counter), 1).payload)
     while (leader.nextWork() !== undefined);
+    leader.ack(1, z(1, 1))
+    expect(leader.nextWork()).toBeUndefined()
     leader.markDurable(z(1, 4))
     for (const counter of [1, 2, 3]) leader.ack(1, z(1, counter))
     expect([leader.nextWork(), leader.nextWork()]).toMatchObject([
@@ -24,6 +26,13 @@ describe('a leader', () => {
       undefined,
     ])
     expect(harness.window.max).toBe(z(1, 3))
+  })
+
+  it('commits nothing after it has stepped down', () => {
+    const harness = establishedLeader(three, [1])
+    harness.propose(1).markDurable(z(1, 1)).takeLog()
+    harness.ack(1, z(1, 1)).step({ type: 'closed', from: 1 }).ticks(1)
+    expect(harness.takeLog()).toEqual(['left 1', 'step down: too few followers are synced'])
   })
 })
 
@@ -69,6 +78,13 @@ describe('a leadership check', () => {
     harness.step({ type: 'checkLeadership', id: 1 }).join(2, 0)
     harness.step({ type: 'closed', from: 1 }, { type: 'halfTick' }).takeLog()
     expect(harness.pong(2).takeLog()).toContain('confirmed 1')
+  })
+
+  it('that is requested before the leader is established waits for a round after that', () => {
+    const harness = new LeaderHarness(three).step({ type: 'start' })
+    harness.step({ type: 'checkLeadership', id: 1 }).establish(1)
+    expect(harness.takeLog()).toEqual([])
+    expect(harness.pong(1).takeLog()).toEqual(['deliver ping of 1', 'confirmed 1'])
   })
 
   it('is confirmed at once when there is one voter', () => {
@@ -168,6 +184,16 @@ describe('a reconfig', () => {
     expect(harness.markDurable(z(1, 1)).takeLog()).toEqual(['activate 100000001 to 1,2,4: 123 led by 3'])
   })
 
+  it('needs a quorum of the new configuration, without which no later proposal is committed', () => {
+    const harness = establishedLeader(three, [1, 2], given)
+    change(harness, 1, members(3, 4, 5))
+    harness.propose(2).markDurable(z(1, 2)).ack(1, z(1, 2))
+    expect(harness.ack(2, z(1, 2)).takeLog('commit')).toEqual([])
+    harness.join(4)
+    expect(harness.ack(4, z(1, 1)).takeLog('activate')).toEqual(['activate 100000001 to 1,2,4: 345 led by 3'])
+    expect(harness.ack(4, z(1, 2)).takeLog()).toEqual(['commit 100000002 to 1,2,4'])
+  })
+
   it('needs a quorum of the old configuration too when it is the oldest proposal', () => {
     const harness = establishedLeader(three, [1, 2], given)
     for (const id of [4, 5]) harness.join(id)
@@ -217,8 +243,8 @@ describe('a reconfig', () => {
   it('that changes the address of the leader designates another server', () => {
     const harness = establishedLeader(three, [1, 2], given)
     change(harness, 1, `${members(1, 2)}\n${member(3, 99)}`)
-    for (const id of [1, 2]) harness.ack(id, z(1, 1))
-    expect(harness.takeLog().at(-1)).toBe('activate 100000001 to 1,2: 123 led by 2')
+    harness.markDurable(z(1, 1)).ack(1, z(1, 1))
+    expect(harness.takeLog().at(-1)).toBe('activate 100000001 to 1,2: 123 led by 1')
   })
 
   it('is sent to observers with its transaction', () => {
@@ -258,6 +284,20 @@ describe('a reconfig', () => {
       'upToDate -1 to 1',
       'upToDate -1 to 4',
     ])
+  })
+
+  it.each(['100000001', '100000000'])('that is not newer, of version %s, is not completed', (version) => {
+    const proposed = parseConfiguration(`${members(3, 4, 5)}\nversion=${version}`)
+    const harness = new LeaderHarness(`${three}\nversion=100000001`, { ...given, proposed })
+    expect(harness.leader.lastSeenConfiguration.members.has(4)).toBe(false)
+  })
+
+  it('that was not committed and adds the next leader is completed by it, which then names a voter of the old one', () => {
+    const proposed = parseConfiguration(`${three}\nversion=100000005`)
+    const harness = new LeaderHarness(`${members(1, 2)}\nversion=100000001`, { ...given, proposed })
+    harness.establish(1, 2)
+    expect(harness.leader.activeConfiguration.version).toBe(z(1, 5))
+    expect(harness.leader.canPropose).toBe(false)
   })
 
   it('that was not committed and removes the next leader is completed by it, without leading', () => {
