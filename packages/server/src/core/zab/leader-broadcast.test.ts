@@ -33,6 +33,24 @@ describe('a leader', () => {
     harness.propose(1).markDurable(z(1, 1)).takeLog()
     harness.ack(1, z(1, 1)).step({ type: 'closed', from: 1 }).ticks(1)
     expect(harness.takeLog()).toEqual(['left 1', 'step down: too few followers are synced'])
+    expect([harness.leader.phase, harness.leader.canPropose]).toEqual(['over', false])
+  })
+
+  it('takes no packet and no heartbeat of a learner after it has stepped down', () => {
+    const harness = establishedLeader(five, [1, 2])
+    expect(harness.leader.heartbeat(1)).toBe(true)
+    harness.step({ type: 'closed', from: 2 }).ticks(1).takeLog()
+    expect(harness.leader.heartbeat(1)).toBe(false)
+    expect(harness.ack(1, z(1, 9)).markDurable(z(1, 9)).takeLog()).toEqual([])
+  })
+
+  it('counts an ACK that is given as a packet like any other', () => {
+    const harness = establishedLeader(three, [1])
+    harness
+      .propose(1)
+      .markDurable(z(1, 1))
+      .packet(1, { type: PacketType.ack, zxid: z(1, 1) })
+    expect(harness.takeLog('commit')).toEqual(['commit 100000001 to 1'])
   })
 })
 
@@ -80,6 +98,41 @@ describe('a leadership check', () => {
     expect(harness.pong(2).takeLog()).toContain('confirmed 1')
   })
 
+  it('sends PINGs to active followers only', () => {
+    const harness = establishedLeader(`${five}\nserver.7=h:70:71:observer`, [1, 2])
+    harness.join(7, 0, { observer: true }).identify(4, 1).ackEpoch(4, 0, 1).takeLog()
+    const pings = (...ids: number[]): string[] => ids.map((id) => `ping 100000000 to ${id}`)
+    expect(harness.step({ type: 'checkLeadership', id: 1 }).takeLog()).toEqual(pings(1, 2))
+    expect(harness.step({ type: 'halfTick' }).takeLog()).toEqual(pings(1, 2, 7))
+  })
+
+  it('is confirmed by the answer to the first PING after the request, though a second one is sent', () => {
+    const harness = establishedLeader(three, [1])
+    harness.step({ type: 'checkLeadership', id: 1 }, { type: 'halfTick' }).takeLog()
+    expect(harness.pong(1).takeLog('confirmed')).toEqual(['confirmed 1'])
+  })
+
+  it('is confirmed by no voter that follows as an observer, and by none that was not asked', () => {
+    const harness = establishedLeader(five, [1, 2]).join(4, 0, { observer: true })
+    harness.step({ type: 'checkLeadership', id: 1 }).join(5).step({ type: 'halfTick' })
+    expect(harness.pong(1).pong(4).takeLog('confirmed')).toEqual([])
+    expect(harness.pong(5).takeLog('confirmed')).toEqual(['confirmed 1'])
+    const unasked = establishedLeader(five, [1, 2])
+    unasked.step({ type: 'checkLeadership', id: 1 }).join(4)
+    expect(unasked.pong(1).takeLog('confirmed')).toEqual([])
+    expect(unasked.pong(2).takeLog('confirmed')).toEqual(['confirmed 1'])
+  })
+
+  it('is not confirmed once another server is designated to lead', () => {
+    const harness = establishedLeader(three, [1, 2], { reconfigEnabled: true })
+    harness.step({ type: 'checkLeadership', id: 1 })
+    const version = '\nversion=100000001'
+    harness.leader.propose(z(1, 1), makeReconfig(z(1, 1), members(1, 2) + version))
+    for (const id of [1, 2]) harness.ack(id, z(1, 1))
+    harness.takeLog()
+    expect(harness.pong(1).takeLog()).toEqual(['deliver ping of 1'])
+  })
+
   it('that is requested before the leader is established waits for a round after that', () => {
     const harness = new LeaderHarness(three).step({ type: 'start' })
     harness.step({ type: 'checkLeadership', id: 1 }).establish(1)
@@ -111,6 +164,31 @@ describe('a leadership transfer', () => {
     const six = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
     const harness = establishedLeader(six, [1, 2, 4, 5, 6])
     expect(harness.step({ type: 'transfer' }).takeLog()).toEqual(['step down: leadership is transferred (5)'])
+  })
+
+  it('names the highest id whatever the order of the connections', () => {
+    const harness = establishedLeader(five, [4, 2, 1])
+    expect(harness.step({ type: 'transfer' }).takeLog()).toEqual(['step down: leadership is transferred (4)'])
+  })
+
+  it('is refused while another one is running, whose time it does not extend', () => {
+    const harness = establishedLeader(five, [1, 2, 4])
+    harness.propose(1).step({ type: 'transfer' }).ticks(3)
+    for (const id of [1, 2, 4]) harness.pong(id)
+    harness.step({ type: 'transfer' })
+    expect(harness.takeLog('warn')).toEqual(['warn: Leadership cannot be transferred now'])
+    expect(harness.ticks(1).takeLog('warn')).toEqual([])
+    expect(harness.ticks(1).takeLog('warn')).toEqual([
+      'warn: Leadership is not transferred: no follower had all transactions in time',
+    ])
+  })
+
+  it('is refused before the leader is established, and without a follower though an oracle lets it lead alone', () => {
+    const early = new LeaderHarness(three).step({ type: 'start' }, { type: 'transfer' })
+    expect(early.takeLog()).toEqual(['warn: Leadership cannot be transferred now'])
+    const alone = establishedLeader(members(1, 3), [1], { oracle: true })
+    alone.step({ type: 'oracle', canLeadAlone: true }, { type: 'closed', from: 1 }, { type: 'transfer' })
+    expect(alone.takeLog('warn')).toEqual([expect.stringMatching(/no quorum without this one/)])
   })
 
   it('happens at once without uncommitted proposals', () => {
@@ -233,11 +311,16 @@ describe('a reconfig', () => {
     change(harness, 1, members(1, 2))
     for (const id of [1, 2]) harness.ack(id, z(1, 1))
     harness.takeLog()
-    for (let i = 0; i < 6; i++) {
+    harness.step({ type: 'halfTick' }, { type: 'halfTick' })
+    for (let i = 0; i < 3; i++) {
       for (const id of [1, 2]) harness.pong(id)
+      expect(harness.takeLog('step down')).toEqual([])
       harness.ticks(1)
     }
-    expect(harness.takeLog().at(-1)).toBe('step down: another server leads under the new configuration (2)')
+    expect(harness.step({ type: 'halfTick' }).takeLog('step down')).toEqual([])
+    expect(harness.step({ type: 'halfTick' }).takeLog().at(-1)).toBe(
+      'step down: another server leads under the new configuration (2)',
+    )
   })
 
   it('that changes the address of the leader designates another server', () => {
@@ -286,6 +369,31 @@ describe('a reconfig', () => {
     ])
   })
 
+  it('that was not committed is in NEWLEADER, and stays as it is without reconfigEnabled', () => {
+    const proposed = parseConfiguration(`${members(1, 2, 3, 4)}\nversion=100000005`)
+    for (const reconfigEnabled of [true, false]) {
+      const harness = new LeaderHarness(`${three}\nversion=100000001`, { reconfigEnabled, proposed })
+      harness.step({ type: 'start' })
+      for (const id of [1, 2]) harness.identify(id)
+      harness.stored('acceptedEpoch', 1)
+      for (const id of [1, 2]) harness.ackEpoch(id)
+      harness.stored('currentEpoch', 1)
+      const texts: string[] = []
+      for (let work = harness.leader.nextWork(); work !== undefined; work = harness.leader.nextWork())
+        if (work.do === 'send' && work.packet.type === PacketType.newLeader)
+          texts.push(decodeConfigurationText(work.packet.data))
+      expect(texts).toEqual(Array(2).fill(printConfiguration(proposed)))
+      for (const id of [1, 2]) harness.ack(id, z(1, 0))
+      expect(harness.takeLog('activate')).toEqual(reconfigEnabled ? ['activate 100000005 led by 3'] : [])
+      expect(harness.leader.phase).toBe('broadcast')
+    }
+  })
+
+  it('is none for the first leader of a configuration that has a version', () => {
+    const harness = new LeaderHarness(`${three}\nversion=100000001`, given).establish(1)
+    expect([harness.leader.phase, harness.leader.activeConfiguration.version]).toEqual(['broadcast', z(1, 1)])
+  })
+
   it.each(['100000001', '100000000'])('that is not newer, of version %s, is not completed', (version) => {
     const proposed = parseConfiguration(`${members(3, 4, 5)}\nversion=${version}`)
     const harness = new LeaderHarness(`${three}\nversion=100000001`, { ...given, proposed })
@@ -296,6 +404,7 @@ describe('a reconfig', () => {
     const proposed = parseConfiguration(`${three}\nversion=100000005`)
     const harness = new LeaderHarness(`${members(1, 2)}\nversion=100000001`, { ...given, proposed })
     harness.establish(1, 2)
+    expect(harness.leader.phase).toBe('broadcast')
     expect(harness.leader.activeConfiguration.version).toBe(z(1, 5))
     expect(harness.leader.canPropose).toBe(false)
   })

@@ -17,6 +17,29 @@ describe('one of two voters', () => {
     expect(harness.takeLog()).toEqual([])
   })
 
+  it('leads alone while observers and connections without a name are there, but not while the other voter is', () => {
+    const harness = new LeaderHarness(`${two}\nserver.7=h:5:6:observer`, { oracle: true })
+    harness.step({ type: 'start' }, allowed, { type: 'accepted', from: 50 })
+    harness.identify(7, 0, { observer: true })
+    expect(harness.ticks(1).takeLog('store')).toEqual(['store acceptedEpoch 1'])
+    harness.identify(1, 1).stored('acceptedEpoch', 1).takeLog()
+    expect(harness.ticks(2).takeLog('store')).toEqual([])
+    harness.step({ type: 'closed', from: 1 })
+    expect(harness.ticks(1).takeLog('store')).toEqual(['store currentEpoch 1'])
+  })
+
+  it('leads alone also when the oracle allows it in the last tick', () => {
+    const harness = new LeaderHarness(two, { oracle: true }).step({ type: 'start' })
+    harness.identify(1).stored('acceptedEpoch', 1).ackEpoch(1).stored('currentEpoch', 1)
+    harness.step({ type: 'closed', from: 1 }).ticks(10).takeLog()
+    expect(harness.step(allowed).ticks(1).takeLog()).toEqual(['lead 1 from 100000000'])
+  })
+
+  it('does not accept its epoch alone before it is stored', () => {
+    const harness = new LeaderHarness(two, { oracle: true }).step({ type: 'start' }, allowed)
+    expect(harness.ticks(3).takeLog()).toEqual(['store acceptedEpoch 1'])
+  })
+
   it('commits alone only what its own log has made durable', () => {
     const harness = establishedLeader(two, [1], { oracle: true })
     harness.propose(1).propose(2).markDurable(z(1, 1))

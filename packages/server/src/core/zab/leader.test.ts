@@ -13,11 +13,18 @@ const grouped = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight
 describe('an elected leader', () => {
   it('chooses an epoch, stores it, synchronises its learners and gets established', () => {
     const harness = new LeaderHarness(three).step({ type: 'start' })
+    expect([harness.leader.phase, harness.leader.epoch]).toEqual(['discovery', -1])
     expect(harness.identify(2).takeLog()).toEqual(['store acceptedEpoch 1'])
+    expect(harness.leader.epoch).toBe(1)
+    expect(harness.stored('acceptedEpoch', 2).takeLog()).toEqual([])
     expect(harness.stored('acceptedEpoch', 1).takeLog()).toEqual(['leaderInfo 100000000 to 2'])
+    expect(harness.stored('acceptedEpoch', 1).takeLog()).toEqual([])
     expect(harness.ackEpoch(2).takeLog()).toEqual(['store currentEpoch 1'])
+    expect(harness.stored('currentEpoch', 2).takeLog()).toEqual([])
     harness.stored('currentEpoch', 1)
     expect(harness.takeLog()).toEqual(['diff 0 to 2', 'newLeader 100000000 to 2', 'joined 2'])
+    expect(harness.leader.phase).toBe('synchronisation')
+    expect(harness.stored('currentEpoch', 1).takeLog()).toEqual([])
     expect(harness.ack(2, z(1, 0)).takeLog()).toEqual(['lead 1 from 100000000', 'upToDate -1 to 2'])
     expect(harness.ack(2, z(1, 0)).takeLog()).toEqual([])
     harness.identify(1).ackEpoch(1)
@@ -199,10 +206,84 @@ describe('an elected leader', () => {
     harness.step({ type: 'start' }, { type: 'accepted', from: 9 }, { type: 'accepted', from: 8 })
     harness.packet(9, { type: PacketType.ping })
     harness.packet(8, { type: PacketType.followerInfo, data: Uint8Array.of(1) })
+    expect(harness.takeLog()).toEqual([
+      'drop 9: expected followerInfo or observerInfo first, got ping',
+      expect.stringMatching(/^drop 8: Expected/),
+    ])
     harness.identify(1)
     harness.stored('acceptedEpoch', 1).takeLog()
     harness.packet(1, { type: PacketType.request })
     expect(harness.takeLog()).toEqual(['drop 1: unexpected request in state epochSent'])
+    expect(harness.packet(1, { type: PacketType.request }).takeLog()).toEqual([])
+  })
+
+  it('drops a learner that sends a packet before its turn, whatever its state', () => {
+    const harness = new LeaderHarness(five).step({ type: 'start' })
+    harness.identify(1).ackEpoch(1)
+    expect(harness.takeLog()).toEqual(['drop 1: unexpected ackEpoch in state identified'])
+    for (const id of [1, 2, 4, 5]) harness.identify(id)
+    harness.stored('acceptedEpoch', 1)
+    for (const id of [1, 2, 4, 5]) harness.ackEpoch(id)
+    expect(harness.ack(1, z(1, 0)).takeLog('drop')).toEqual(['drop 1: unexpected ack in state epochAccepted'])
+    harness.stored('currentEpoch', 1).packet(2, { type: PacketType.request }).ack(4, z(1, 0))
+    expect(harness.takeLog('drop')).toEqual(['drop 2: unexpected request in state syncing'])
+    expect(harness.ack(4, z(0, 1)).takeLog()).toEqual([])
+    harness.packet(4, { type: PacketType.ping })
+    expect(harness.takeLog('drop')).toEqual(['drop 4: unexpected ping in state synced'])
+  })
+
+  it('does not drop a learner for a defect of its own', () => {
+    const harness = establishedLeader(three, [1])
+    const broken = { type: PacketType.followerInfo, data: {} as Uint8Array }
+    harness.step({ type: 'accepted', from: 2 })
+    expect(() => harness.packet(2, broken)).toThrow(TypeError)
+    expect(harness.takeLog()).toEqual([])
+  })
+
+  it('synchronises and activates no learner that has not accepted the epoch', () => {
+    const harness = new LeaderHarness(five).step({ type: 'start' })
+    for (const id of [1, 2, 4, 5]) harness.identify(id)
+    harness.stored('acceptedEpoch', 1)
+    for (const id of [1, 2, 5]) harness.ackEpoch(id)
+    expect(harness.stored('currentEpoch', 1).takeLog('diff')).toEqual([
+      'diff 0 to 1',
+      'diff 0 to 2',
+      'diff 0 to 5',
+    ])
+    for (const id of [1, 2]) harness.ack(id, z(1, 0))
+    expect(harness.takeLog('upToDate')).toEqual(['upToDate -1 to 1', 'upToDate -1 to 2'])
+    harness.identify(101, 1)
+    expect(harness.ackEpoch(4).takeLog('diff')).toEqual(['diff 0 to 4'])
+  })
+
+  it('synchronises no connection that loses the place of its server before it accepts the epoch', () => {
+    const harness = establishedLeader(five, [1, 2])
+    harness.identify(4, 1).identify(104, 1).ackEpoch(4, 0, 1).ack(4, z(1, 0)).identify(204, 1)
+    expect(harness.takeLog('drop')).toEqual([
+      'drop 104: the same server has connected again',
+      'drop 204: server 4 is connected already',
+    ])
+    harness.identify(5, 1).identify(105, 1, { isAuthenticated: true }).takeLog()
+    expect(harness.ackEpoch(5, 0, 1).takeLog()).toEqual([
+      expect.stringMatching(/^drop 5: .* has proved its id/),
+    ])
+  })
+
+  it('ignores an ACK of an unknown proposal before NEWLEADER is acknowledged', () => {
+    const harness = establishedLeader(five, [1, 2])
+    harness.identify(4, 1).ackEpoch(4, 0, 1).ack(4, z(1, 7)).takeLog()
+    expect(harness.ack(4, z(1, 0)).takeLog()).toEqual(['upToDate -1 to 4'])
+  })
+
+  it('warns once of a voter far ahead, and of none within reach', () => {
+    const harness = new LeaderHarness(five).step({ type: 'start' })
+    harness.identify(1, 1024)
+    expect(harness.takeLog()).toEqual([])
+    harness.identify(2, 1025)
+    expect(harness.takeLog()).toEqual([
+      expect.stringMatching(/^warn: A server has accepted an epoch far beyond/),
+    ])
+    expect(harness.identify(4, 9000).takeLog('warn')).toEqual([])
   })
 
   it('keeps a follower that answers PINGs when a second connection claims its id, whose ACKs do not count', () => {
@@ -237,8 +318,11 @@ describe('an elected leader', () => {
     expect(harness.ackEpoch(102, 0, 1).takeLog('drop')).toEqual(
       [2, 202, 302].map((id) => `drop ${id}: the same server has connected again`),
     )
-    expect(harness.ack(102, z(1, 0)).identify(2, 1).takeLog('drop')).toEqual([
-      'drop 2: server 2 is connected already',
+    // One that is being synchronised is none of the four.
+    for (const connection of [2, 202, 302, 402]) harness.identify(connection, 1)
+    expect(harness.takeLog('drop')).toEqual([])
+    expect(harness.ack(102, z(1, 0)).identify(502, 1).takeLog('drop')).toEqual([
+      'drop 502: server 2 is connected already',
     ])
   })
 
@@ -270,13 +354,15 @@ describe('an elected leader', () => {
     for (const from of [50, 51, 52]) harness.step({ type: 'accepted', from })
     expect(harness.takeLog()).toEqual(['drop 50: there are too many unidentified connections'])
     harness.identify(1).takeLog()
+    expect(harness.leader.heartbeat(52)).toBe(false)
     harness.step({ type: 'accepted', from: 53 })
     expect(harness.takeLog()).toEqual(['drop 53: there are already 1 learners'])
   })
 
   it('steps down without a quorum in time, in discovery and in synchronisation', () => {
     const discovery = new LeaderHarness(three).step({ type: 'start' })
-    expect(discovery.ticks(11).takeLog()).toEqual(['step down: no quorum in time for discovery'])
+    expect(discovery.ticks(10).takeLog()).toEqual([])
+    expect(discovery.ticks(1).takeLog()).toEqual(['step down: no quorum in time for discovery'])
     const sync = new LeaderHarness(three).step({ type: 'start' })
     sync.identify(1).stored('acceptedEpoch', 1).ackEpoch(1)
     sync.stored('currentEpoch', 1).takeLog()
@@ -436,6 +522,34 @@ describe('an established leader', () => {
     expect(lines).toContain('drop 2: it was silent for too long in state active')
     expect(lines.at(-1)).toBe('step down: too few followers are synced')
     expect(harness.step({ type: 'halfTick' }).takeLog()).toEqual([])
+  })
+
+  it.each<[string, (harness: LeaderHarness) => unknown, boolean]>([
+    ['a follower that is being synchronised', (harness) => harness.identify(2, 1).ackEpoch(2, 0, 1), true],
+    ['no follower that has not accepted the epoch', (harness) => harness.identify(2, 1), false],
+    [
+      'no voter that is synchronised as an observer',
+      (harness) => harness.identify(2, 1, { observer: true }).ackEpoch(2, 0, 1),
+      false,
+    ],
+  ])('counts %s among those that keep it in office', (_who, connect, stays) => {
+    const harness = establishedLeader(three, [1])
+    connect(harness)
+    harness.step({ type: 'closed', from: 1 }).ticks(1)
+    expect(harness.takeLog('step down')).toEqual(stays ? [] : ['step down: too few followers are synced'])
+  })
+
+  it('gives a connection initLimit ticks to identify itself and to accept the epoch, whatever bytes it sends', () => {
+    const harness = new LeaderHarness('server.3=h:1:2\nserver.7=h:7:8:observer').establish().ticks(5)
+    harness.step({ type: 'accepted', from: 9 }).identify(7, 1, { observer: true }).takeLog()
+    for (let i = 0; i < 10; i++) {
+      for (const id of [7, 9]) harness.leader.heartbeat(id)
+      expect(harness.ticks(1).takeLog('drop')).toEqual([])
+    }
+    expect(harness.ticks(1).takeLog('drop')).toEqual([
+      'drop 9: it was silent for too long in state unidentified',
+      'drop 7: it was silent for too long in state epochSent',
+    ])
   })
 
   it('drops a follower that answers PINGs but leaves a proposal unacknowledged', () => {

@@ -86,7 +86,7 @@ export class Leader {
    * left.
    */
   get canPropose(): boolean {
-    return this.#phase === 'broadcast' && this.#stepDownPolicy.canPropose
+    return this.#stepDownPolicy.canPropose
   }
 
   get lastProposed(): Zxid {
@@ -141,7 +141,7 @@ export class Leader {
 
   /** Records that the leader's own log is durable up to and including this zxid. */
   markDurable(zxid: Zxid): void {
-    if (this.#phase === 'broadcast') this.#tracker.acknowledge(this.#options.self, zxid)
+    this.#tracker.acknowledge(this.#options.self, zxid)
   }
 
   /**
@@ -329,7 +329,7 @@ export class Leader {
     this.#sync.activate(learner)
     if (learner.isObserver) return
     this.#tracker.markSynced(learner.serverId, learner.syncedZxid)
-    if (learner.earlyAck !== -1) this.#receiveAck(learner, learner.earlyAck)
+    this.#receiveAck(learner, learner.earlyAck)
   }
 
   // Liveness
@@ -368,7 +368,7 @@ export class Leader {
   #checkQuorum(): void {
     const servers = this.syncedVoters()
     for (const { state, isObserver, serverId } of this.#learners)
-      if (!isObserver && (state === 'syncing' || state === 'synced')) servers.add(serverId)
+      if (!isObserver && state === 'syncing') servers.add(serverId)
     if (this.#tracker.designatedLeader === undefined && !this.#tracker.isQuorum(servers))
       this.#stepDown({ message: 'too few followers are synced' })
   }
@@ -412,10 +412,7 @@ export class Leader {
   // Step-down
 
   #transfer(): void {
-    const refusal =
-      this.#phase === 'broadcast'
-        ? this.#stepDownPolicy.transfer(this.#ticks.now)
-        : 'There is no leadership to transfer'
+    const refusal = this.#stepDownPolicy.transfer(this.#ticks.now)
     if (refusal === undefined) this.#stepDownIfDue()
     else this.#warn({ phase: this.#phase }, refusal)
   }

@@ -5,6 +5,8 @@ import {
   encodeDesignatedLeader,
   encodeInformAndActivate,
   encodeLeaderInfo,
+  decodeLearnerInfo,
+  PROTOCOL_VERSION,
 } from './payloads.ts'
 import { LearnerHarness, it } from './testing/learner-harness.ts'
 import { makeReconfig } from './testing/txn.ts'
@@ -16,17 +18,52 @@ const leaves = expect.stringMatching(/^leave: /) as string
 
 describe('a learner that connects to a leader', () => {
   it('accepts the epoch, makes history durable, acknowledges NEWLEADER and serves', ({ harness }) => {
+    const { learner } = harness
+    expect([learner.phase, learner.epoch]).toEqual(['connecting', -1])
     expect(harness.step({ type: 'connected' }).takeLog()).toEqual(['followerInfo 0'])
     harness.receive('leaderInfo', z(1, 0), encodeLeaderInfo())
     expect(harness.takeLog()).toEqual(['store acceptedEpoch 1'])
+    expect([learner.phase, learner.epoch]).toEqual(['discovery', 1])
+    harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 2 })
+    expect(harness.takeLog()).toEqual([])
     harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 1 })
     expect(harness.takeLog()).toEqual(['ackEpoch 0 0'])
+    harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 1 }, { type: 'flushed' })
+    expect([harness.takeLog(), learner.phase]).toEqual([[], 'synchronisation'])
     harness.receive('diff', 0)
     expect(harness.receive('newLeader', z(1, 0)).takeLog()).toEqual(['flush'])
     expect(harness.step({ type: 'flushed' }).takeLog()).toEqual(['store currentEpoch 1'])
+    harness.step({ type: 'stored', what: 'currentEpoch', epoch: 2 })
+    expect(harness.takeLog()).toEqual([])
     harness.step({ type: 'stored', what: 'currentEpoch', epoch: 1 })
     expect(harness.takeLog()).toEqual(['ack 100000000'])
     expect(harness.receive('upToDate').takeLog()).toEqual(['ack 100000000', 'serve 1'])
+    harness.step({ type: 'flushed' }, { type: 'stored', what: 'currentEpoch', epoch: 1 })
+    expect([harness.takeLog(), learner.phase]).toEqual([[], 'broadcast'])
+  })
+
+  it('says which server it is, and which configuration it has', () => {
+    const { learner } = new LearnerHarness({ self: 4, configVersion: z(1, 7) }).step({ type: 'connected' })
+    const work = learner.nextWork()
+    expect(work?.do === 'send' && decodeLearnerInfo(work.packet.data)).toEqual({
+      serverId: 4,
+      protocolVersion: PROTOCOL_VERSION,
+      configVersion: z(1, 7),
+    })
+  })
+
+  it('follows a leader in the last epoch, and leaves one that sends its epoch twice', () => {
+    const harness = new LearnerHarness().step({ type: 'connected' })
+    harness.receive('leaderInfo', z(MAX_EPOCH - 1, 0), encodeLeaderInfo())
+    expect(harness.takeLog()).toEqual(['followerInfo 0', `store acceptedEpoch ${MAX_EPOCH - 1}`])
+    harness.receive('leaderInfo', z(MAX_EPOCH - 1, 0), encodeLeaderInfo())
+    expect(harness.takeLog()).toEqual(['leave: got a second leaderInfo'])
+  })
+
+  it('does not leave for a defect of its own', ({ harness }) => {
+    harness.step({ type: 'connected' }).takeLog()
+    expect(() => harness.receive('leaderInfo', z(1, 0), {} as Uint8Array)).toThrow(TypeError)
+    expect(harness.takeLog()).toEqual([])
   })
 
   it('sends its acceptedEpoch, not its last zxid', () => {
@@ -52,6 +89,7 @@ describe('a learner that connects to a leader', () => {
     ['a protocol without epoch agreement', 'leaderInfo', z(4, 0), Uint8Array.of(0, 0, 0, 1)],
     ['a missing protocol version', 'leaderInfo', z(4, 0), null],
     ['NEWLEADER first, as sent by releases before 3.4', 'newLeader', z(4, 0), null],
+    ['its epoch in another packet', 'newLeader', z(4, 0), encodeLeaderInfo()],
   ] as const)('leaves a leader that sends %s', (_what, type, zxid, data) => {
     const harness = new LearnerHarness({ acceptedEpoch: 3 }).step({ type: 'connected' })
     harness.takeLog()
@@ -146,6 +184,15 @@ describe('a voter that has accepted a later epoch than that of its leader', () =
     },
   )
 
+  it('takes a snapshot that ends with what it has acknowledged, and no PING for the beginning of history', () => {
+    const harness = new LearnerHarness({ ...options, currentEpoch: 6, lastZxid: z(6, 9) })
+    harness.step({ type: 'connected' })
+    harness.receive('leaderInfo', z(6, 0), encodeLeaderInfo())
+    harness.takeLog()
+    expect(harness.receive('ping', z(6, 8)).takeLog()).toEqual([])
+    expect(harness.receive('snap', z(6, 9)).takeLog()).toEqual(['install 600000009'])
+  })
+
   it('removes what no later leader had: transactions of an earlier epoch', () => {
     const harness = new LearnerHarness({ ...options, lastZxid: z(5, 9) })
     harness.step({ type: 'connected' })
@@ -239,9 +286,35 @@ describe('the history from a leader', () => {
     ])
   })
 
-  it('is not truncated after its end', () => {
-    const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
-    expect(harness.receive('trunc', z(1, 10)).takeLog()).toEqual([leaves])
+  it('is not truncated after its end, nor before its beginning', () => {
+    for (const [zxid, result] of [
+      [z(1, 10), leaves],
+      [z(1, 9), 'truncate 100000009'],
+      [-1, leaves],
+    ] as const) {
+      const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
+      expect(harness.receive('trunc', zxid).takeLog()).toEqual([result])
+    }
+    const harness = new LearnerHarness().acceptEpoch(2)
+    expect(harness.receive('snap', -1).takeLog()).toEqual([leaves])
+  })
+
+  it('of epoch 0, which a standalone server has written, is taken from its first transaction on', () => {
+    const harness = new LearnerHarness().acceptEpoch(1).receive('diff', 1)
+    expect(harness.propose(1).commit(1).takeLog()).toEqual(['log 1', 'apply 1'])
+  })
+
+  it('of two epochs is logged with the zxids of both', () => {
+    const harness = new LearnerHarness({ lastZxid: z(1, 4), acceptedEpoch: 1 }).acceptEpoch(2).receive('diff')
+    harness.propose(z(1, 5), z(2, 1)).ackNewLeader(2).takeLog()
+    expect(harness.receive('upToDate').takeLog('log')).toEqual(['log 100000005', 'log 200000001'])
+  })
+
+  it('contains no INFORM for a follower', ({ harness }) => {
+    harness.acceptEpoch(1).receive('diff').inform(z(1, 1))
+    const reconfig = encodeInformAndActivate(2, makeReconfig(z(1, 1), text('100000001')))
+    expect(harness.receive('informAndActivate', z(1, 1), reconfig).takeLog()).toEqual([])
+    expect(harness.propose(z(1, 1)).commit(z(1, 1)).takeLog('log')).toEqual(['log 100000001'])
   })
 
   it('is accepted only as a snapshot by a server that does not trust its data', () => {
@@ -260,8 +333,9 @@ describe('the history from a leader', () => {
     // A leader with less history must not count this as accepted by a server without history.
     harness.step({ type: 'stored', what: 'acceptedEpoch', epoch: 2 })
     expect(harness.takeLog()).toEqual(['ackEpoch 100000009 1'])
-    harness.receive('ping')
-    expect(harness.receive('diff', z(1, 9)).takeLog()).toEqual([leaves])
+    expect(harness.receive('ping').takeLog()).toEqual([])
+    harness.receive('diff', z(1, 9))
+    expect(harness.learner.nextWork()).toMatchObject({ do: 'leave', reconnect: true })
     const again = new LearnerHarness({ ...given, acceptedEpoch: 2 }).step({ type: 'connected' })
     again.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
     expect(again.takeLog()).toEqual(['followerInfo 200000000', 'ackEpoch 0 -1'])
@@ -322,6 +396,16 @@ describe('a synced follower', () => {
     expect(harness.propose(z(1, 1), z(1, 2)).takeLog()).toEqual(['log 100000001', 'log 100000002'])
     harness.commit(z(1, 1)).markDurable(z(1, 2)).markDurable(z(1, 2))
     expect(harness.takeLog()).toEqual(['apply 100000001', 'ACK 100000001', 'ACK 100000002'])
+    expect(harness.propose(z(1, 3)).markDurable(z(1, 3)).takeLog()).toEqual([
+      'log 100000003',
+      'ACK 100000003',
+    ])
+    expect(harness.markDurable(z(1, 3)).learner.nextWork()).toBeUndefined()
+  })
+
+  it('acknowledges nothing after it has left', ({ harness }) => {
+    harness.follow(1).propose(z(1, 1)).step({ type: 'closed' }).takeLog()
+    expect(harness.markDurable(z(1, 1)).takeLog()).toEqual([])
   })
 
   it.each([
@@ -447,6 +531,17 @@ describe('a reconfig received by a learner', () => {
 
   it('is logged, applied and activated by an observer', () => {
     const harness = new LearnerHarness({ observer: true }).follow(1)
+    harness.receive('informAndActivate', z(1, 1), encodeInformAndActivate(2, change))
+    expect(harness.takeLog()).toEqual([
+      'last seen 100000001',
+      'log 100000001',
+      'apply 100000001',
+      'activate 100000001 led by 2',
+    ])
+  })
+
+  it('is logged, applied and activated by an observer during synchronisation', () => {
+    const harness = new LearnerHarness({ observer: true }).acceptEpoch(1).receive('diff')
     harness.receive('informAndActivate', z(1, 1), encodeInformAndActivate(2, change))
     expect(harness.takeLog()).toEqual([
       'last seen 100000001',

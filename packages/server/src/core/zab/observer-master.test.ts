@@ -186,6 +186,62 @@ it('refuses an observer above the limit', () => {
   expect(connect(4, { server: 7 }).join()).toContain('drop 4: there are already 2 observers')
 })
 
+it('ignores connections that are gone, and learns that one is closed', () => {
+  const { join, master, packet, step } = createMaster()
+  join(1, at(3))
+  master.heartbeat(7)
+  expect(packet(7, PacketType.ping, at(3))).toEqual([])
+  expect(step({ type: 'closed', from: 7 })).toEqual([])
+  expect(step({ type: 'closed', from: 1 })).toEqual([])
+  expect(master.observers).toEqual([])
+})
+
+it('drops an observer that sends a malformed packet or one before its turn, and hides no defect of its own', () => {
+  const { ackEpoch, connect, join, packet, step } = createMaster()
+  step({ type: 'accepted', from: 1 })
+  expect(packet(1, PacketType.observerInfo, 0, Uint8Array.of(1)).join()).toContain('drop 1: Expected')
+  step({ type: 'accepted', from: 2 })
+  const old = encodeLearnerInfo({ serverId: 9, protocolVersion: PROTOCOL_VERSION - 1, configVersion: 0 })
+  expect(packet(2, PacketType.observerInfo, 0, old)).toEqual([
+    `drop 2: its protocol version ${PROTOCOL_VERSION - 1} is not supported`,
+  ])
+  ackEpoch(3, at(3))
+  expect(packet(3, PacketType.ackEpoch, at(3), encodeAckEpoch(4)).join()).toContain(
+    'drop 3: unexpected ackEpoch',
+  )
+  ackEpoch(4, at(3))
+  expect(packet(4, PacketType.ping, at(3)).join()).toContain('drop 4: unexpected ping in state syncing')
+  connect(5)
+  expect(packet(5, PacketType.ack, at(0)).join()).toContain('drop 5: unexpected ack in state epochSent')
+  join(6, at(3))
+  expect(packet(6, PacketType.ackEpoch, at(3), encodeAckEpoch(4))).toEqual(['warn'])
+  step({ type: 'accepted', from: 8 })
+  expect(() => packet(8, PacketType.observerInfo, 0, {} as Uint8Array)).toThrow(TypeError)
+})
+
+it('lets the first of two connections with one id in, and refuses the second one at its ACKEPOCH', () => {
+  const { connect, packet } = createMaster()
+  for (const from of [1, 2]) connect(from)
+  packet(2, PacketType.ackEpoch, at(3), encodeAckEpoch(4))
+  packet(2, PacketType.ack, at(0))
+  expect(packet(1, PacketType.ackEpoch, at(3), encodeAckEpoch(4))).toEqual([])
+  const [early, late] = [3, 4]
+  connect(early, { server: 8 })
+  connect(late, { server: 8, isAuthenticated: true })
+  expect(packet(early, PacketType.ackEpoch, at(3), encodeAckEpoch(4)).join()).toContain('drop 3')
+})
+
+it('sends a snapshot to an observer that does not trust its data, and history once only', () => {
+  const { ackEpoch, join, step } = createMaster()
+  expect(ackEpoch(1, -1)).toEqual(['snap to 1'])
+  join(2, at(3), 8)
+  expect(step({ type: 'committed' })).toEqual([])
+})
+
+it('does not let an observer at the start of the epoch wait for its first transaction', () => {
+  expect(createMaster(0).ackEpoch(1, at(0))).toEqual(['snap to 1'])
+})
+
 it('ignores ACKs of transactions', () => {
   const { join, packet } = createMaster()
   join(1, at(3))

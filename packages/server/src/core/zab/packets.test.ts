@@ -37,6 +37,8 @@ import {
   MAX_STOP_PERMIT_MS,
   withExtension,
 } from './index.ts'
+import { proposedConfiguration } from './payloads.ts'
+import { makeReconfig } from './testing/txn.ts'
 
 const bytesOf = (hex: string): Uint8Array =>
   Uint8Array.from(hex.replaceAll(' ', '').match(/../g) ?? [], (byte) => parseInt(byte, 16))
@@ -179,6 +181,19 @@ describe('the payload of a packet', () => {
     ]
     for (const decode of decoders) expect(() => decode(short)).toThrow(ProtocolError)
     for (const decode of decoders.slice(0, -1)) expect(() => decode(null)).toThrow(ProtocolError)
+    const touched: bigint[] = []
+    expect(() => decodeTouches(new Uint8Array(25), (session) => touched.push(session))).toThrow(ProtocolError)
+    expect(touched).toEqual([])
+  })
+
+  it('of a proposal holds a configuration only when its whole type is that of a reconfig', () => {
+    const reconfig = makeReconfig(1, 'server.1=h:1:2')
+    expect(proposedConfiguration(reconfig)?.members.size).toBe(1)
+    for (const at of [28, 29, 30]) {
+      const other = reconfig.slice()
+      other[at] = 1
+      expect(proposedConfiguration(other)).toBeUndefined()
+    }
   })
 })
 
@@ -196,6 +211,22 @@ describe('the secret of sessions', () => {
     others: [3],
   }
 
+  it('is a copy, which does not change with the packet', () => {
+    const data = encodeSecretReport(report)
+    const { secret } = decodeSecretReport(data)
+    data.fill(1)
+    expect(secret.bytes).toEqual(report.secret.bytes)
+  })
+
+  it('of the first and the last generation, since 1970 and of 1,000 servers is read', () => {
+    for (const generation of [0, 2 ** 40]) {
+      const secret = { ...report.secret, generation, since: 0 }
+      const holders = Array.from({ length: 1000 }, (_, id) => id)
+      const longest = { ...report, secret, holders }
+      expect(decodeSecretReport(encodeSecretReport(longest))).toEqual(longest)
+    }
+  })
+
   it('is read as it was written, used or not', () => {
     expect(decodeSecretReport(encodeSecretReport(report))).toEqual(report)
     const used = { ...report, secret: { ...report.secret, since: 1_700_000_000_000 } }
@@ -207,6 +238,15 @@ describe('the secret of sessions', () => {
       'a generation after which none would be left',
       encodeSecretReport({ ...report, secret: { ...report.secret, generation: 2 ** 41 } }),
     ],
+    [
+      'a negative generation',
+      encodeSecretReport({ ...report, secret: { ...report.secret, generation: -1 } }),
+    ],
+    [
+      'a negative number of servers',
+      Uint8Array.of(...encodeSecretReport(report).subarray(0, 48), 255, 255, 255, 255),
+    ],
+    ['1,001 servers', encodeSecretReport({ ...report, others: Array.from({ length: 1001 }, (_, id) => id) })],
     [
       'more servers than any ensemble has',
       Uint8Array.of(...encodeSecretReport(report).subarray(0, 48), 127, 0, 0, 0),
@@ -345,6 +385,41 @@ describe('a packet splitter', () => {
         expect(splitter.bufferedBytes).toBeLessThan(2000)
       }),
     )
+  })
+
+  it('rejects a snapshot that takes more bytes than there are, or fewer than none', () => {
+    const snap = bytesOf(captured[6]![1])
+    for (const taken of [-2, 3]) {
+      const splitter = new PacketSplitter({ maxData: 100, packet: () => {}, raw: () => taken })
+      expect(() => splitter.push(Uint8Array.of(...snap, 1, 2))).toThrow(
+        `Expected a snapshot to take up to 2 bytes, got ${taken}`,
+      )
+    }
+  })
+
+  it('takes a snapshot after SNAP only', () => {
+    const types: number[] = []
+    const splitter = new PacketSplitter({
+      maxData: 100,
+      packet: (type) => types.push(type),
+      raw: () => 2,
+    })
+    const [snap, ack] = [captured[6]![1], captured[7]![1]]
+    splitter.push(bytesOf(`${ack}${snap}abcd${ack}${ack}`))
+    expect(types).toEqual([3, 15, 3, 3])
+  })
+
+  it('takes data of the largest size, and rejects identities of more than 1 MiB together', () => {
+    const data = new Uint8Array(100)
+    expect(cut([encode({ type: 2, zxid: 1, data, auth: null })], 100)[0]!.data).toEqual(data)
+    const half = (1 << 19) + 8
+    const packet = new Uint8Array(28 + half)
+    const view = new DataView(packet.buffer)
+    view.setInt32(16, 1)
+    view.setInt32(20, half)
+    view.setInt32(24 + half, half)
+    const splitter = new PacketSplitter({ maxData: 100, packet: () => expect.unreachable() })
+    expect(() => splitter.push(packet)).toThrow(ProtocolError)
   })
 
   it('emits nothing after stop, also within a chunk', () => {

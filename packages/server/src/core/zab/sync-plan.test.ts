@@ -79,6 +79,10 @@ describe('the sync plan of a learner', () => {
     expect(planFor(z(4, 0), sources(later))).toBe('snap')
   })
 
+  it('is a snapshot because of the data of the learner when it does not trust them', () => {
+    expect(planSync(-1, sources(seven))).toMatchObject({ reason: 'the learner does not trust its data' })
+  })
+
   it('is a snapshot when the learner does not trust its data, or with forceSnapshotSync', () => {
     expect(planFor(-1, sources(windowOf(0)))).toBe('snap')
     expect(planFor(z(1, 7), sources(seven, { forceSnapshot: true }))).toBe('snap')
@@ -114,6 +118,11 @@ describe('the sync plan with a verified log range', () => {
   it('is a snapshot when there is a gap between the range and the window', () => {
     const early = () => ({ after: z(1, 3), upTo: z(3, 1), epochEnds: [z(1, 9), z(2, 4), z(3, 1)] })
     expect(planFor(z(2, 4), sources(window, { disk: early }))).toBe('snap')
+  })
+
+  it('sends transactions of a range that ends at the base of the window', () => {
+    const upToBase = () => ({ after: z(1, 3), upTo: z(3, 2), epochEnds: [z(1, 9), z(2, 4), z(3, 2)] })
+    expect(planFor(z(2, 4), sources(window, { disk: upToBase }))).toMatch(/^diff .* disk 200000004-300000002/)
   })
 
   it('is a snapshot when the log is too large relative to a snapshot', () => {
@@ -198,5 +207,6 @@ describe('a window', () => {
   it('begins after the last counter of an epoch with the next epoch only', () => {
     expect(isNextZxid(z(1, 0xffff_ffff), z(2, 0))).toBe(false)
     expect(isNextZxid(z(1, 0xffff_ffff), z(2, 1))).toBe(true)
+    expect(isNextZxid(z(2, 5), z(2, 1))).toBe(false)
   })
 })

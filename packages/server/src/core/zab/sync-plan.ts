@@ -75,14 +75,13 @@ export function planSync(learner: Zxid, sources: SyncSources): SyncPlan {
   if (sources.forceSnapshot) return planSnapshot(sources, 'forceSnapshotSync is set')
   if (learner <= UNTRUSTED_ZXID) return planSnapshot(sources, 'the learner does not trust its data')
 
-  if (learner === window.max) return { kind: 'diff', zxid: learner, entries: [] }
   if (learner > window.max) return planForLearnerAhead(learner, sources)
   if (learner >= window.base) return planFromWindow(learner, sources)
   return planFromDisk(learner, sources)
 }
 
 /** Whether a zxid is the start of an epoch, which no transaction has. */
-const isEpochStart = (zxid: Zxid): boolean => zxid > 0 && counterOf(zxid) === 0
+const isEpochStart = (zxid: Zxid): boolean => counterOf(zxid) === 0
 
 /**
  * Plans for a learner that has more than the history of this server: the excess was never committed and has to be truncated.
@@ -138,12 +137,9 @@ function planFromDisk(learner: Zxid, sources: SyncSources): SyncPlan {
   }
 }
 
-function isInRange(zxid: Zxid, { after, upTo, epochEnds }: DiskRange): boolean {
-  if (zxid === after) return true
-  return (
-    zxid > after && zxid <= upTo && epochEnds.some((end) => epochOf(end) === epochOf(zxid) && zxid <= end)
-  )
-}
+/** Returns whether a zxid, which is not before the range, is in it. */
+const isInRange = (zxid: Zxid, { after, epochEnds }: DiskRange): boolean =>
+  zxid === after || epochEnds.some((end) => epochOf(end) === epochOf(zxid) && zxid <= end)
 
 /** Plans a snapshot, followed by the committed transactions that are not applied to the tree yet. */
 function planSnapshot(sources: SyncSources, reason: string): SyncPlan {
