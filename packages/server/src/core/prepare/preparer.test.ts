@@ -1,8 +1,27 @@
-import { ANYONE, CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms, Writer } from '@zabra/protocol'
+import {
+  ANYONE,
+  CreateMode,
+  ErrorCode,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Perms,
+  Reader,
+  Writer,
+  type ACL,
+} from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { AclRules } from '../auth/index.ts'
+import { Tree } from '../tree/index.ts'
 import type { Identity } from '../types.ts'
+import { Preparer } from './index.ts'
 import { sequenceNumber } from './sequence.ts'
-import { failure, only, PreparerFixture, type RequestSpec } from './testing/preparer-fixture.ts'
+import {
+  encodeRequest,
+  failure,
+  only,
+  PreparerFixture,
+  type RequestSpec,
+} from './testing/preparer-fixture.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 const sequential = (path: string): RequestSpec => ({
@@ -167,7 +186,30 @@ describe('quotas', () => {
     const fixture = limited('count=many')
     expect(fixture.create('/q/a')).toEqual(failure(ErrorCode.MARSHALLINGERROR))
     expect(fixture.create('/other')).toMatchObject({ path: '/other' })
+    const open = limited('count=many', false)
+    expect(open.create('/q/a')).toMatchObject({ path: '/q/a' })
+    expect(open.breaches).toEqual([])
   })
+
+  it.each(['limits', 'stats'])('without %s reject nothing', (missing) => {
+    const fixture = limited('count=-1,bytes=-1;countHardLimit=1')
+    fixture.apply({ op: 'delete', path: `/zookeeper/quota/q/zookeeper_${missing}` })
+    expect(fixture.create('/q/a')).toMatchObject({ path: '/q/a' })
+    expect(fixture.breaches).toEqual([])
+  })
+
+  it.each(['limits', 'stats'])(
+    'belong to their subject, also where it has a child named zookeeper_%s',
+    (name) => {
+      const fixture = new PreparerFixture({ quotaRequiresAdmin: true })
+      fixture.apply({ op: 'create', path: '/q', acl: [...only(Perms.ADMIN), { perms: 15, id: ANYONE }] })
+      fixture.create(`/q/zookeeper_${name}`)
+      fixture.identities = owner
+      fixture.create('/zookeeper/quota/q')
+      fixture.identities = stranger
+      expect(fixture.create(`/zookeeper/quota/q/zookeeper_${name}`)).toEqual(failure(ErrorCode.NOAUTH))
+    },
+  )
 })
 
 describe('the preparer', () => {
@@ -177,6 +219,55 @@ describe('the preparer', () => {
     for (const type of [create, create2, createTTL, OpCode.delete, setData, setACL, reconfig])
       expect(fixture.prepareBytes(type, Uint8Array.of(1))).toBe(ErrorCode.MARSHALLINGERROR)
     expect(fixture.prepareBytes(multi, Uint8Array.of(1))).toEqual(failure(ErrorCode.MARSHALLINGERROR))
+  })
+
+  it('uses no zxid for an operation that is no write, and hides no error of the server itself', () => {
+    const fixture = new PreparerFixture()
+    expect(fixture.prepareBytes(OpCode.exists, new Uint8Array(40))).toBe(ErrorCode.MARSHALLINGERROR)
+    const request = { sessionId: 5n, type: OpCode.setData, identities: [] }
+    expect(() => fixture.preparer.prepare(request, {} as Reader, 1, 1)).toThrow(TypeError)
+  })
+
+  it('asks for a global session where a write creates an ephemeral node, only there', () => {
+    const asked: [bigint, boolean][] = []
+    const tree = new Tree({ extendedTypes: true, digest: false })
+    const preparer = new Preparer({
+      tree,
+      acls: new AclRules({ skipACL: false }),
+      sessions: { check: (session, global) => (asked.push([session, global]), 0) },
+      enforceQuota: false,
+      reconfigEnabled: false,
+    })
+    const asks: RequestSpec[] = [
+      { op: 'create', path: '/a' },
+      { op: 'create', path: '/e', flags: CreateMode.EPHEMERAL },
+      { op: 'setData', path: '/a' },
+      { op: 'delete', path: '/a' },
+    ]
+    for (const [index, ask] of asks.entries()) {
+      const { type, body } = encodeRequest(ask)
+      const request = { sessionId: BigInt(index), type, identities: [] }
+      expect(preparer.prepare(request, new Reader(body), index + 1, 1)).toMatchObject({ digest: undefined })
+    }
+    expect(asked).toEqual([
+      [0n, false],
+      [1n, true],
+      [2n, false],
+      [3n, false],
+    ])
+  })
+
+  it('refuses a list with more than 2 MiB of identities', () => {
+    const fixture = new PreparerFixture()
+    const listOf = (count: number): ACL[] =>
+      Array.from({ length: count }, (_, n) => ({
+        perms: 31,
+        id: { scheme: 'digest', id: `${n}:`.padEnd(4090, 'x') },
+      }))
+    expect(fixture.prepare({ op: 'create', path: '/a', acl: listOf(512) })).toMatchObject({ path: '/a' })
+    expect(fixture.prepare({ op: 'create', path: '/b', acl: listOf(513) })).toEqual(
+      failure(ErrorCode.INVALIDACL),
+    )
   })
 
   it('uses a zxid for the failed request of a closed session', () => {

@@ -13,3 +13,8 @@ it('reject throws one error for each code, whose stack retains nothing of the fi
   expect(caught.map((error) => RequestError.codeOf(error))).toEqual([1, 1, 2])
   expect(caught[0]!.stack).toBe('rejected with 1')
 })
+
+it('the code of any other error is none: it is thrown again', () => {
+  const defect = new TypeError('a defect')
+  expect(() => RequestError.codeOf(defect)).toThrow(defect)
+})

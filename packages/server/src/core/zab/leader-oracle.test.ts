@@ -40,6 +40,12 @@ describe('one of two voters', () => {
     expect(harness.ticks(3).takeLog()).toEqual(['store acceptedEpoch 1'])
   })
 
+  it('commits nothing alone without an oracle, whatever is said for one', () => {
+    const harness = establishedLeader(two, [1])
+    harness.propose(1).markDurable(z(1, 1)).step(allowed, { type: 'closed', from: 1 })
+    expect(harness.takeLog('commit')).toEqual([])
+  })
+
   it('commits alone only what its own log has made durable', () => {
     const harness = establishedLeader(two, [1], { oracle: true })
     harness.propose(1).propose(2).markDurable(z(1, 1))
