@@ -14,7 +14,7 @@ const FAR = OWN + MAX_EPOCH_JUMP + 1
 const quorumOf = (...voters: number[]): EpochQuorum => {
   const verifier = majority(voters)
   // The oracle lets one voter of two decide.
-  return (servers, { useOracle }) => verifier.isQuorum(servers) || useOracle
+  return (servers, { useOracle }) => verifier.isQuorum(servers) || useOracle !== false
 }
 
 /** Returns the agreement of leader 3, which has accepted epoch 10, after voters have connected. */

@@ -122,8 +122,8 @@ export class EpochAgreement {
     const participants = [...this.#claims].filter(([, { isParticipant }]) => isParticipant)
     const beyond = participants.map(([, claim]) => claim.acceptedEpoch).filter((epoch) => epoch > limit)
     const connected = new Set(participants.map(([id]) => id))
-    if (this.#isEpochChosen || beyond.length === 0 || !this.#isQuorum(connected, { useOracle: false }))
-      return undefined
+    // Without one beyond the limit, a quorum that has connected has chosen the epoch.
+    if (this.#isEpochChosen || !this.#isQuorum(connected, { useOracle: false })) return undefined
     const epoch = Math.min(this.#ownEpoch + MAX_EPOCH_JUMP, MAX_LEADER_EPOCH - 1, ...beyond)
     return epoch > this.#ownEpoch ? epoch : undefined
   }

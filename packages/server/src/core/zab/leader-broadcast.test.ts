@@ -42,6 +42,9 @@ describe('a leader', () => {
     harness.step({ type: 'closed', from: 2 }).ticks(1).takeLog()
     expect(harness.leader.heartbeat(1)).toBe(false)
     expect(harness.ack(1, z(1, 9)).markDurable(z(1, 9)).takeLog()).toEqual([])
+    expect(harness.step({ type: 'transfer' }, { type: 'accepted', from: 4 }).identify(5).takeLog()).toEqual(
+      [],
+    )
   })
 
   it('counts an ACK that is given as a packet like any other', () => {
