@@ -44,9 +44,10 @@ export async function finishReplacement(disk: Disk, logger: Logger, folders: Dat
     await disk.syncFolder(snapshots)
   }
   const old = snapshotsIn(await disk.list(snapshots)).filter(({ name }) => name !== snapshot)
-  const oldLogs = logsIn(await disk.list(logs)).toReversed()
-  await setAside(disk, logger, snapshots, namesOf(old.toReversed()), reason)
-  await setAside(disk, logger, logs, namesOf(oldLogs), reason)
+  const oldLogs = logsIn(await disk.list(logs))
+  // The next start completes it, whatever a crash leaves. A leader that replaces the data waits for this before it is elected again.
+  await setAside(disk, logger, snapshots, namesOf(old), reason, { anyOrder: true })
+  await setAside(disk, logger, logs, namesOf(oldLogs), reason, { anyOrder: true })
   await disk.remove(decision)
   await disk.syncFolder(snapshots)
 }

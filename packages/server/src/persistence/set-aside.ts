@@ -7,8 +7,8 @@ const KEPT_SETS = 6
 
 /**
  * Moves files to `set-aside/<number>.<name>`, in the order given and with one number for each call. Each move is durable before
- * the next one, so a crash leaves the files before some point moved and all others in place. Removes the oldest sets. Does
- * nothing without names. `reason` completes the log message.
+ * the next one, so a crash leaves the files before some point moved and all others in place; with `anyOrder` all are durable only at the
+ * end, which takes less time. Removes the oldest sets. Does nothing without names. `reason` completes the log message.
  */
 export async function setAside(
   disk: Disk,
@@ -16,6 +16,7 @@ export async function setAside(
   folder: string,
   names: readonly string[],
   reason: string,
+  { anyOrder = false } = {},
 ): Promise<void> {
   if (names.length === 0) return
   const target = `${folder}/${SET_ASIDE}`
@@ -24,6 +25,7 @@ export async function setAside(
   const number = Math.max(0, ...(await disk.list(target)).map(numberOf)) + 1
   for (const name of names) {
     await disk.rename(`${folder}/${name}`, `${target}/${number}.${name}`)
+    if (anyOrder && name !== names.at(-1)) continue
     // The new name first: a crash between the two syncs must not leave the file without a name.
     await disk.syncFolder(target)
     await disk.syncFolder(folder)
