@@ -138,6 +138,7 @@
 //   RetentionRule
 //   S3Access
 //   S3Credentials
+//   SnapshotFile
 //   SnapshotManifest
 //   SnapshotNode
 //   SourceLog
@@ -172,6 +173,7 @@
 //   verifyDeep
 //   verifyPieces
 //   writeBackup
+//   writeSnapshotFile
 //   writeVerification
 
 // backup/backup-writer.d.ts
@@ -452,6 +454,18 @@ export interface BackupKey {
 }
 
 export declare function parseKey(text: string, cryptography: Cryptography, file: string): BackupKey;
+
+// backup/snapshot-file.d.ts
+
+export interface SnapshotFile {
+    readonly path: string;
+    readonly bytes: number;
+}
+
+export declare function writeSnapshotFile({ tree, sessions }: LoadedBackup, folder: string, { disk, compression: compressor }: {
+    readonly disk: Disk;
+    readonly compression: Compression;
+}): Promise<SnapshotFile>;
 
 // backup/target.d.ts
 

@@ -127,6 +127,20 @@ describe('zabra backup', () => {
     )
   })
 
+  it('replaces all data of a running server, and says so only without --yes', async () => {
+    await stage.zk.create('/replaced', { data: text('kept') })
+    await succeed('backup', 'now')
+    await stage.zk.delete('/replaced')
+    expect(await succeed('restore', '--replace')).toMatch(/^would replace all data of 127.*--yes does it/)
+    expect(await stage.zk.exists('/replaced')).toBeUndefined()
+    expect(await succeed('restore', '--replace', '--yes')).toMatch(
+      /^\d+ nodes as of 0x\w+ are the data now; the last transaction is 0x1000000\w\w\n/,
+    )
+    expect(await succeed('get', '/replaced')).toBe('kept')
+    const { code, err } = await run(['restore', '--replace', '--yes'])
+    expect([code, err]).toEqual([7, expect.stringContaining('needs the role admin')])
+  })
+
   it('removes what no rule keeps', async () => {
     await succeed('backup', 'now')
     expect(await succeed('backup', 'prune', '--retain', '1h:all')).toBe('nothing to remove\n')
@@ -144,7 +158,7 @@ describe('zabra backup', () => {
     ],
     [['backup', 'list', '--target', 's3://bucket'], {}, 2, 'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'],
     [['backup', 'show'], {}, 1, 'Expected a backup in the target, got none'],
-    [['restore'], {}, 2, 'Expected --to with a data folder or --path with a subtree, got neither'],
+    [['restore'], {}, 2, 'Expected --to with a data folder, --replace, or --path with a subtree, got none'],
     [['restore', '--path', '/zookeeper/config'], {}, 2, 'belongs to the server'],
     [
       ['backup', 'now', '--admin', 'http://127.0.0.1:1'],

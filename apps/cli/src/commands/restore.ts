@@ -1,11 +1,24 @@
 import { formatZxid, ownerKind, ttlOf } from '@zabra/protocol'
-import { loadBackup, nodesOf, restoreFolder, type LoadedBackup } from '@zabra/server/backup'
+import {
+  loadBackup,
+  nodesOf,
+  restoreFolder,
+  writeSnapshotFile,
+  type LoadedBackup,
+} from '@zabra/server/backup'
+import { createReadStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import type { CommandModule, Context } from '../context.ts'
 import { UnreadableNodes } from '../context.ts'
 import { ExitCode, Failure, hasCode, UsageError } from '../exit-codes.ts'
 import { ErrorCode } from '@zabra/protocol'
 import { note, print, printJson } from '../io.ts'
-import { progress } from '../progress.ts'
+import { counted, progress } from '../progress.ts'
+import type { AdminClient } from '../session/admin-client.ts'
+import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import {
   findMoment,
   openStore,
@@ -25,8 +38,13 @@ import { readSubtree } from '../session/subtree.ts'
 import { fromStoredAcl } from '../text/acl.ts'
 import { safeLine } from '../text/bytes.ts'
 
-interface Flags extends StoreFlags, MomentFlags {
+/** The time between two questions whether data are replaced, in milliseconds. */
+const POLL_MS = 250
+
+interface Flags extends StoreFlags, MomentFlags, AdminFlags {
   readonly to?: string
+  readonly replace?: boolean
+  readonly yes?: boolean
   readonly logFolder?: string
   readonly keepSessions?: boolean
   readonly path?: string
@@ -34,25 +52,33 @@ interface Flags extends StoreFlags, MomentFlags {
   readonly dryRun?: boolean
 }
 
-/** `zabra restore`: makes a data folder of a backup, or brings a subtree back on a running server. */
+/** `zabra restore`: makes a data folder of a backup, replaces the data of running servers, or brings a subtree back on them. */
 export const restore: CommandModule = (program, context) => {
   const command = program.command('restore')
-  command.description('make a data folder of a backup, or bring a subtree back on running servers')
-  withMomentOptions(withStoreOptions(command))
+  command.description(
+    'make a data folder of a backup, replace all data of running servers, or bring a subtree back on them',
+  )
+  withAdminOption(withMomentOptions(withStoreOptions(command)))
     .option('--to <folder>', 'write a data folder (dataDir), which must hold no data')
     .option(
       '--log-folder <folder>',
       'with --to: the folder of the logs (dataLogDir), where that is another one',
     )
     .option('--keep-sessions', 'with --to: keep sessions and ephemeral nodes, which are dropped otherwise')
+    .option(
+      '--replace',
+      'replace all data of the ensemble that the server of --admin leads, or of a standalone server; ends all sessions',
+    )
+    .option('--yes', 'with --replace: do it; it is explained only otherwise')
     .option('--path <path>', 'bring back this subtree, by ordinary requests to the server of --server')
     .option('--delete', 'with --path: also delete nodes that the backup lacks, but for ephemeral ones')
     .option('-n, --dry-run', 'print what would be done')
     .addHelpText('after', HELP)
     .action(async (flags: Flags) => {
-      if ((flags.to === undefined) === (flags.path === undefined))
+      const modes = (['to', 'replace', 'path'] as const).filter((name) => flags[name] !== undefined)
+      if (modes.length !== 1)
         throw new UsageError(
-          `Expected --to with a data folder or --path with a subtree, got ${flags.to === undefined ? 'neither' : 'both'}. Give one of them.`,
+          `Expected --to with a data folder, --replace, or --path with a subtree, got ${modes.length === 0 ? 'none of them' : modes.map((name) => `--${name}`).join(' and ')}. Give one of them.`,
         )
       if (flags.path !== undefined && isReserved(flags.path))
         throw new UsageError(
@@ -66,14 +92,16 @@ export const restore: CommandModule = (program, context) => {
       note(io, `reading the backup up to 0x${formatZxid(moment.upTo)}`)
       const loaded = await loadBackup(store, moment.chain, moment.upTo, { compression, logger })
       if (flags.to !== undefined) await restoreTo(context, flags.to, flags, moment, loaded)
+      else if (flags.replace === true) await replaceData(context, flags, moment, loaded)
       else await restoreSubtree(context, flags.path!, flags, loaded)
     })
 }
 
 const HELP = `
 Without --at, --zxid or --before it takes the end of the last backup. A folder of --to is that of a new
-server: its zxids go on in an epoch above all that the backups have seen. For an ensemble, restore to
-every member before the first one starts.`
+server: its zxids go on in an epoch above all that the backups have seen. For an ensemble that does not
+run, restore to every member before the first one starts; --replace restores to one that runs, through
+its leader.`
 
 // A data folder
 
@@ -115,6 +143,60 @@ async function restoreTo(
       ? []
       : [`ended ${result.closedSessions} sessions, with their ephemeral nodes`]),
   )
+}
+
+// All data of running servers
+
+async function replaceData(
+  context: Context,
+  flags: Flags,
+  { upTo }: Moment,
+  loaded: LoadedBackup,
+): Promise<void> {
+  const { io, options } = context
+  const admin = openAdmin(context, flags)
+  const summary = { upTo: `0x${formatZxid(upTo)}`, nodes: loaded.tree.nodeCount }
+  if (flags.yes !== true || flags.dryRun === true) {
+    if (options().json) return printJson(io, summary)
+    return print(
+      io,
+      `would replace all data of ${admin.url.host} and its ensemble by ${summary.nodes} nodes as of ${summary.upTo}: what was written since is lost, and every session ends. --yes does it.`,
+    )
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'zabra-restore-'))
+  try {
+    const { path, bytes } = await writeSnapshotFile(loaded, folder, io.platform)
+    const bar = progress(io, 'Sending', 'bytes', bytes)
+    const file = createReadStream(path) as AsyncIterable<Uint8Array>
+    const chunks = counted(file, bar, ({ length }) => length)
+    await admin.json('POST', '/api/v1/restore', { content: { bytes, chunks } }).finally(() => bar.stop())
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+  const zxid = await untilRestored(context, admin)
+  if (options().json) return printJson(io, { ...summary, zxid })
+  print(io, `${summary.nodes} nodes as of ${summary.upTo} are the data now; the last transaction is ${zxid}`)
+}
+
+/** Waits until a server has replaced the data. Resolves to the last transaction. Rejects with a `Failure` otherwise. */
+async function untilRestored({ io }: Context, admin: AdminClient): Promise<string> {
+  const advice = 'Look at the data and at zabra cluster status, and run the command again if needed.'
+  for (;;) {
+    const { state, zxid, problem } = await admin
+      .json<{ state: string; zxid?: string; problem?: string }>('GET', '/api/v1/restore')
+      .catch((cause: unknown) => {
+        const reason = cause instanceof Error ? cause.message : String(cause)
+        throw new Failure(`${reason} The outcome is unknown. ${advice}`, ExitCode.connection, { cause })
+      })
+    if (state === 'done') return zxid!
+    if (state === 'failed') throw new Failure(`The data are not replaced. ${problem}`, ExitCode.refused)
+    if (state !== 'running')
+      throw new Failure(
+        `${admin.url.host} was restarted, and the outcome is unknown. ${advice}`,
+        ExitCode.connection,
+      )
+    await setTimeout(POLL_MS, undefined, { signal: io.signal })
+  }
 }
 
 // A subtree

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { ClientRequest, IncomingMessage } from 'node:http'
+import { pipeline } from 'node:stream/promises'
 import { tlsFailureOf, type CertificateStore } from '@zabra/runtime'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import type { SessionOptions } from './open.ts'
@@ -31,6 +32,8 @@ export type AdminMethod = 'GET' | 'POST' | 'DELETE'
 export interface AdminRequest {
   /** Sent as JSON. */
   readonly body?: object
+  /** Sent as it is, instead of `body`. */
+  readonly content?: { readonly bytes: number; readonly chunks: AsyncIterable<Uint8Array> }
   /** Statuses of answers that the caller reads; others reject with a `Failure`. */
   readonly accepts?: readonly number[]
 }
@@ -68,10 +71,10 @@ export class AdminClient {
   async request(
     method: AdminMethod,
     path: string,
-    { body, accepts = [200, 202] }: AdminRequest = {},
+    { accepts = [200, 202], ...sent }: AdminRequest = {},
   ): Promise<AdminResponse> {
     const authorization = await (this.#authorization ??= this.#readAuthorization())
-    const message = await this.#send(method, path, body, authorization)
+    const message = await this.#send(method, path, sent, authorization)
     const status = message.statusCode ?? 0
     const chunks = this.#chunksOf(message)
     if (!accepts.includes(status)) throw await this.#refused(status, method, path, chunks)
@@ -87,7 +90,7 @@ export class AdminClient {
   async #send(
     method: AdminMethod,
     path: string,
-    body: object | undefined,
+    { body, content }: AdminRequest,
     authorization: string | undefined,
   ): Promise<IncomingMessage> {
     const { timeoutMs, tls } = this.#options
@@ -103,6 +106,9 @@ export class AdminClient {
         ...(text === undefined
           ? {}
           : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+        ...(content === undefined
+          ? {}
+          : { 'content-type': 'application/octet-stream', 'content-length': content.bytes }),
       },
       ...(isSecure ? secureOptions(tls) : {}),
     }
@@ -112,7 +118,9 @@ export class AdminClient {
         sent.destroy(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' })),
       )
       sent.on('error', (error) => reject(this.#unreachable(error)))
-      sent.end(text)
+      if (content === undefined) sent.end(text)
+      // A server that refuses the request answers before it has read all of it; its answer counts then.
+      else pipeline(content.chunks, sent).catch((error: Error) => reject(this.#unreachable(error)))
     })
   }
 

@@ -16,6 +16,11 @@ export interface HealthCheck {
   readonly detail: string
 }
 
+/** Refuses to replace the data of a server now. The message says what to do. */
+export class RestoreRefusal extends Error {
+  override readonly name = 'RestoreRefusal'
+}
+
 /** What the HTTP port reports about a server, in every role and between two roles, and asks of it. */
 export interface AdminTarget {
   readonly settings: ServerSettings
@@ -77,10 +82,16 @@ export interface AdminTarget {
   /** Returns an empty tree, for `replaceTree`. */
   createTree(): Tree
   /**
-   * Replaces the tree of a standalone server, and closes all connections; its sessions are gone. Rejects where the files cannot be
-   * replaced; the server then serves the old tree.
+   * Returns the zxid above which a tree for `replaceTree` ends its sessions. `lastZxid` is its last transaction. Throws a
+   * `RestoreRefusal` when the data cannot be replaced by this server now.
    */
-  replaceTree(tree: Tree): Promise<void>
+  replacementStart(lastZxid: Zxid): Zxid
+  /**
+   * Replaces all data, of the whole ensemble where this server leads one, and closes all connections; sessions are gone. `start` is the
+   * zxid of `replacementStart`, above which `tree` ends. Resolves when the new data are served. Rejects where the files cannot be
+   * replaced, or another member leads; the old data are served then.
+   */
+  replaceTree(tree: Tree, start: Zxid): Promise<void>
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean
   /** The transactions that `readHistory` can return; later ones may not be committed. */

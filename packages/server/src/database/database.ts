@@ -4,6 +4,7 @@ import type { Tree } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import {
   DivergenceError,
+  incomingName,
   LogRange,
   Mutex,
   purge,
@@ -28,6 +29,7 @@ import { TreeState } from './tree-state.ts'
 import type {
   DatabaseSettings,
   Epochs,
+  PreparedReplacement,
   ReadonlyLogRange,
   SnapshotSink,
   SnapshotSource,
@@ -86,7 +88,7 @@ export class Database {
     this.lackedSnapshot = recovery.snapshot === undefined
   }
 
-  /** The current tree. Replaced by `receiveSnapshot`, `startEmptyTree`, `truncateTo` and `endRole`. */
+  /** The current tree. Replaced by `receiveSnapshot`, `startEmptyTree`, `installReplacement`, `truncateTo` and `endRole`. */
   get tree(): Tree {
     return this.#state.tree
   }
@@ -264,32 +266,55 @@ export class Database {
     })
   }
 
+  /** Writes a tree without sessions to a file that `installReplacement` makes the data, while the role goes on. */
+  async prepareReplacement(tree: Tree): Promise<PreparedReplacement> {
+    return { tree, name: await this.#context.snapshots.writeIncoming(tree, new Map()) }
+  }
+
+  /** Removes the file of a replacement that is not installed. */
+  async discardReplacement({ name }: PreparedReplacement): Promise<void> {
+    const path = `${this.folders.snapshots}/${incomingName(name)}`
+    const { disk } = this.#context.platform
+    if (await disk.exists(path)) await disk.remove(path)
+  }
+
   /**
-   * Replaces the tree of a standalone server, without sessions, and its files as `installSnapshot` does. No role may be writing. After
-   * a rejection `endRole` loads what is in the files.
+   * Replaces the tree, its sessions and its files by what was prepared, atomically even in a crash. No role may be writing. After a
+   * rejection `endRole` loads what is in the files.
    */
-  replaceTree(tree: Tree): Promise<void> {
+  installReplacement({ tree, name }: PreparedReplacement): Promise<void> {
     return this.#mutex.run(async () => {
       this.#assertNoRole()
+      const path = `${this.folders.snapshots}/${incomingName(name)}`
+      // A reload of the files removes it.
+      if (!(await this.#context.platform.disk.exists(path)))
+        throw new Error(`Expected the data of the replacement in ${path}, got no such file. Try again.`)
+      await this.#context.snapshots.abortAll()
       this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
-      await this.#install()
+      await this.#adopt(name)
     })
   }
 
   /** Makes a new tree durable. Resolves to the name of its file. */
   async #install(): Promise<string> {
-    await this.#context.snapshots.abortAll()
+    const { snapshots } = this.#context
+    await snapshots.abortAll()
+    this.#state.rejectNodesWithoutAcl(this.folders.snapshots)
+    const name = await snapshots.writeIncoming(this.tree, this.sessions)
+    await this.#adopt(name)
+    return name
+  }
+
+  /** Makes the file under an incoming name the only one. */
+  async #adopt(name: string): Promise<void> {
     const { tree, folders } = this
     const { disk, logger } = this.#context.platform
-    this.#state.rejectNodesWithoutAcl(folders.snapshots)
-    const name = await this.#context.snapshots.writeIncoming(tree, this.sessions)
     await replaceAllFiles(disk, logger, folders, name)
     this.#state.installed()
     this.#history.reset(new LogRange(tree.lastZxid), 0)
     this.#isFullSyncRequested = false
     await this.#context.eligibility?.grant()
     await this.#context.snapshots.measure()
-    return name
   }
 
   /** Starts a stream of the present tree. `sessions` are those that a leader keeps; the database's own by default. */

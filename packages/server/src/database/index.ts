@@ -3,4 +3,4 @@ export { loadSessionPasswords, readSessionSecret, SharedSessionSecret } from './
 export type { Database } from './database.ts'
 export { openDatabase } from './open-database.ts'
 export { SnapshotScheduler } from './snapshot-scheduler.ts'
-export type { SnapshotSource } from './types.ts'
+export type { PreparedReplacement, SnapshotSource } from './types.ts'

@@ -1,3 +1,4 @@
+import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 
 /** The settings that the database reads. Sizes are in bytes, times in milliseconds. */
@@ -67,6 +68,14 @@ export interface SnapshotSource {
 export interface Epochs {
   readonly accepted: number
   readonly current: number
+}
+
+/** A tree that is about to replace all data, and the file that holds it. */
+export interface PreparedReplacement {
+  /** Must not be changed. */
+  readonly tree: Tree
+  /** The name that the file gets. */
+  readonly name: string
 }
 
 export interface TruncateResult {

@@ -6,7 +6,12 @@ import type { ServerStats } from '../connections/stats.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { SessionIdGenerator, SessionPasswords } from '../core/sessions/index.ts'
 import type { CommittedWindow } from '../core/zab/index.ts'
-import type { Database, SharedSessionSecret, SnapshotScheduler } from '../database/index.ts'
+import type {
+  Database,
+  PreparedReplacement,
+  SharedSessionSecret,
+  SnapshotScheduler,
+} from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { ClusterIdentity } from './cluster-identity.ts'
 import type { MemberSecurity } from './member-security.ts'
@@ -55,6 +60,8 @@ export interface RoleExit {
   readonly canReconnect?: boolean
   /** The epoch of an established leader that is earlier than the accepted one: it can be followed without a vote only. */
   readonly earlierEpoch?: number
+  /** The data with which this server takes part in the next election. */
+  readonly replacement?: PreparedReplacement
   /** How long to wait before the next election, in milliseconds. */
   readonly electionDelayMs?: number
 }

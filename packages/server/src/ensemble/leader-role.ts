@@ -1,5 +1,6 @@
+import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import type { HealthCheck, LeaderMetrics } from '../admin/index.ts'
+import { RestoreRefusal, type HealthCheck, type LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
@@ -26,6 +27,16 @@ import { syncSources } from './sync-sources.ts'
 
 /** The delay between the reply to `ydld` and the transfer of leadership, so that the client gets the reply, in milliseconds. */
 const YIELD_DELAY_MS = 50
+
+/**
+ * Zxids between the last transaction and the data that replace everything. Transactions go on while these data are written to a file that
+ * holds their zxid.
+ */
+const REPLACEMENT_GAP = 2 ** 24
+/** The highest counter at which a replacement may begin: its own transactions follow. */
+const MAX_REPLACEMENT_COUNTER = 0xffff_fffe - 2 ** 24
+/** The time between two looks at whether everything is committed, in milliseconds. */
+const SUSPEND_POLL_MS = 10
 
 /** Ticks within which a leader that is ready has heard a quorum. */
 const READY_TICKS = 2
@@ -99,6 +110,52 @@ export class LeaderRole implements ActiveRole {
   transferLeadership(): boolean {
     this.#mailbox.post({ type: 'transfer' })
     return this.#clients !== undefined && (this.#hasExited || !this.#quorum.canPropose)
+  }
+
+  /**
+   * Returns the zxid above which data that replace those of the ensemble begin: in this epoch, in which only this leader assigns zxids.
+   * `lastZxid` is their last transaction. Throws a `RestoreRefusal` when this leader cannot replace data.
+   */
+  replacementStart(lastZxid: Zxid): Zxid {
+    const quorum = this.#quorum
+    if (!(quorum instanceof Leader) || !quorum.canPropose || this.#hasExited)
+      throw new RestoreRefusal('This server does not lead yet, or not any more. Try again.')
+    const foreign = this.#learners!.withoutExtension
+    if (foreign.length > 0)
+      throw new RestoreRefusal(
+        `Expected only servers of Zabra in the ensemble, got Apache ZooKeeper as server ${foreign.join(', ')}: it may keep data that a leader takes back. Stop all members, and restore to each with zabra restore --to.`,
+      )
+    if (epochOf(lastZxid) > quorum.epoch)
+      throw new RestoreRefusal(
+        `Expected a backup of at most epoch ${quorum.epoch}, which is that of the leader, got one that ends at 0x${formatZxid(lastZxid)}: its zxids would be later than those to come. Stop all members, and restore to each with zabra restore --to.`,
+      )
+    const start = Math.max(quorum.lastProposed, lastZxid) + REPLACEMENT_GAP
+    if (epochOf(start) > quorum.epoch || counterOf(start) > MAX_REPLACEMENT_COUNTER)
+      throw new RestoreRefusal(
+        'This epoch has too few zxids left. Begin another one with zabra transfer, and try again at the next leader.',
+      )
+    return start
+  }
+
+  /**
+   * Accepts no transaction from now on, and resolves to the last one once all are committed and applied. Rejects when the role ends
+   * before, or no quorum commits them within `syncLimit` ticks. The role has to end afterwards.
+   */
+  async suspend(): Promise<Zxid> {
+    const { settings, platform, database } = this.#context
+    const { clock } = platform
+    const quorum = this.#quorum as Leader
+    const until = clock.monotonic() + settings.syncLimit * settings.tickTimeMs
+    this.#mailbox.post({ type: 'suspend' })
+    const isDone = (): boolean =>
+      quorum.outstanding === 0 &&
+      Math.max(database.tree.lastZxid, makeZxid(quorum.epoch, 0)) >= quorum.lastProposed
+    while (!this.#hasExited && !isDone() && clock.monotonic() < until)
+      await new Promise<void>((resolve) => {
+        clock.after(SUSPEND_POLL_MS, 'last transactions before a replacement', resolve)
+      })
+    if (!this.#hasExited && isDone()) return quorum.lastProposed
+    throw new Error('Expected a quorum to commit what was proposed, got none. The data are as before.')
   }
 
   /** Sets the last answer of the oracle. */

@@ -3,6 +3,7 @@ import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { Histogram } from '../core/histogram.ts'
+import type { ServerId } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -161,6 +162,12 @@ export class Learners {
       syncedNonVotingFollowers: synced.length - syncedObservers - syncedFollowers,
       syncedObservers,
     }
+  }
+
+  /** The ids of learners that run Apache ZooKeeper. */
+  get withoutExtension(): readonly ServerId[] {
+    const all = [...this.#connections.values()]
+    return all.filter(({ extension }) => extension === undefined).map(({ serverId }) => serverId)
   }
 
   /** Returns the connections of synced observers. */

@@ -250,8 +250,12 @@ export class Member implements Server, AdminTarget {
     return this.#context.database.createTree()
   }
 
-  replaceTree(tree: Tree): Promise<void> {
-    return this.#roles.replaceTree(tree)
+  replacementStart(lastZxid: Zxid): Zxid {
+    return this.#roles.replacementStart(lastZxid)
+  }
+
+  replaceTree(tree: Tree, start: Zxid): Promise<void> {
+    return this.#roles.replaceTree(tree, start)
   }
 
   get logRange(): AdminTarget['logRange'] {

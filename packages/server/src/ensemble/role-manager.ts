@@ -1,10 +1,12 @@
-import { formatZxid } from '@zabra/protocol'
-import { invariant, type Cancel } from '@zabra/runtime'
-import type { HealthCheck } from '../admin/index.ts'
+import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
+import type { Cancel } from '@zabra/runtime'
+import { RestoreRefusal, type HealthCheck } from '../admin/index.ts'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
-import type { Tree } from '../core/tree/index.ts'
+import { copyConfigurationNode, type Tree } from '../core/tree/index.ts'
+import type { Zxid } from '../core/types.ts'
 import { MAX_LEADER_EPOCH } from '../core/zab/index.ts'
+import type { PreparedReplacement } from '../database/index.ts'
 import type { Server } from '../server-types.ts'
 import { usesQuorumTls } from '../settings/index.ts'
 import { dialDefaults } from './connect-to-master.ts'
@@ -19,10 +21,19 @@ import { catchUpWindow } from './sync-sources.ts'
 
 type RoleState = Exclude<PeerState, 'looking'>
 
+/** A replacement of all data that the next leader decides. */
+interface AwaitedReplacement {
+  readonly tree: Tree
+  /** Reports the outcome: undefined where the data are replaced. */
+  readonly settle: (problem: unknown) => void
+}
+
 /** The shortest time without a leader after which a member becomes read-only, in milliseconds. */
 const READ_ONLY_AFTER_MS = 2000
 /** The pause between two attempts to connect to a leader that has just been elected, in milliseconds. */
 const RECONNECT_DELAY_MS = 25
+/** Why connections of clients close when the data are replaced. */
+const REPLACING = 'Closed: all data are being replaced'
 /** How often a member that is not synced joins the same leader again at once. */
 const FREE_ATTEMPTS = 3
 /** How long it then avoids the leader: at first, and at most, in milliseconds. */
@@ -55,6 +66,8 @@ export class RoleManager {
   #earlier: { readonly leader: ServerId; readonly epoch: number } | undefined
   /** The learner roles under one leader, in a row, that ended before they were synced. */
   #refusals: { readonly leader: ServerId; readonly count: number } | undefined
+  /** The data with which this server has left the last role, until there is a leader. */
+  #replacement: AwaitedReplacement | undefined
   /** Called at the end of each role. */
   #onRoleEnded: () => void = () => {}
   /** Whether the member is closing: it enters no role any more. */
@@ -199,21 +212,113 @@ export class RoleManager {
     this.#election?.stop()
     this.#readOnly?.end()
     this.#readOnly = undefined
+    this.#settleReplacement(new Error('The server stops. Look at the data of the ensemble, and try again.'))
+  }
+
+  /** Implements `AdminTarget.replacementStart`. */
+  replacementStart(lastZxid: Zxid): Zxid {
+    if (this.#election !== undefined) return this.#establishedLeader().replacementStart(lastZxid)
+    return makeZxid(epochOf(Math.max(this.#context.database.tree.lastZxid, lastZxid)) + 1, 0)
+  }
+
+  /** Implements `AdminTarget.replaceTree`. */
+  replaceTree(tree: Tree, start: Zxid): Promise<void> {
+    return this.#election === undefined ? this.#replaceAlone(tree) : this.#replaceInEnsemble(tree, start)
+  }
+
+  #establishedLeader(): LeaderRole {
+    const role = this.#role
+    if (role instanceof LeaderRole && role !== this.#endingRole && !this.#isClosing) return role
+    const { leader } = this
+    throw new RestoreRefusal(
+      leader === undefined || this.#state === 'leading'
+        ? 'The ensemble has no leader now. Try again.'
+        : `Only the leader replaces data. Ask server ${leader}, which leads.`,
+    )
+  }
+
+  /**
+   * Replaces the data of the ensemble (quorum-protocol 18.8): writes them to a file, lets everything proposed before be committed, and
+   * takes part in the next election with them as its last transaction. Everyone else receives them by SNAP.
+   */
+  async #replaceInEnsemble(tree: Tree, start: Zxid): Promise<void> {
+    const { database } = this.#context
+    const role = this.#establishedLeader()
+    copyConfigurationNode(database.tree, tree)
+    const prepared = await database.prepareReplacement(tree)
+    try {
+      const last = await role.suspend()
+      if (last > start)
+        throw new RestoreRefusal(
+          'Too many transactions came while the data were written. Try again with less load.',
+        )
+      if (role !== this.#establishedLeader())
+        throw new RestoreRefusal('Another leader was elected. Try again.')
+    } catch (error) {
+      this.#leaveRole(role, { reason: 'the data are not replaced, and requests arrived meanwhile' })
+      await database.discardReplacement(prepared)
+      throw error
+    }
+    const replaced = this.#awaitReplacement(prepared)
+    this.#leaveRole(role, { reason: 'the data of the ensemble are being replaced', replacement: prepared })
+    await replaced
+  }
+
+  /** Resolves when there is a leader and it has these data; rejects when it has others, or there is none in time. */
+  #awaitReplacement({ tree }: PreparedReplacement): Promise<void> {
+    const { initLimit, syncLimit, tickTimeMs } = this.#context.settings
+    return new Promise((resolve, reject) => {
+      const cancel = this.#context.platform.clock.after(
+        2 * (initLimit + syncLimit) * tickTimeMs,
+        'election with replaced data',
+        () =>
+          this.#settleReplacement(
+            new Error('No leader was elected in time. Look at the data of the ensemble, and try again.'),
+          ),
+      )
+      const settle = (problem: unknown): void => {
+        cancel()
+        if (problem === undefined) resolve()
+        else reject(problem as Error)
+      }
+      this.#replacement = { tree, settle }
+    })
+  }
+
+  #settleReplacement(problem?: unknown): void {
+    this.#replacement?.settle(problem)
+    this.#replacement = undefined
+  }
+
+  /** Makes the data of a replacement those of this server. Where that fails, it goes on with what the files hold. */
+  async #installReplacement(replacement: PreparedReplacement): Promise<void> {
+    const { database, platform } = this.#context
+    if (this.#isStopped || this.#isClosing) return database.discardReplacement(replacement)
+    try {
+      await database.installReplacement(replacement)
+      const facts = { lastZxid: formatZxid(replacement.tree.lastZxid), nodes: replacement.tree.nodeCount }
+      platform.logger.info(facts, 'The data are replaced; this server asks the others to take them')
+    } catch (error) {
+      await database.endRole()
+      this.#settleReplacement(error)
+      const reason = error instanceof Error ? error.message : String(error)
+      platform.logger.error({ reason }, 'The data could not be replaced')
+    }
   }
 
   /**
    * Replaces the tree of a standalone server: ends its role, and with it all connections, and enters it again with the new tree.
    * Rejects where the files cannot be replaced; the old tree is then served again.
    */
-  async replaceTree(tree: Tree): Promise<void> {
+  async #replaceAlone(tree: Tree): Promise<void> {
     const { database, membership, window } = this.#context
-    invariant(this.#election === undefined, 'The data of an ensemble are not replaced on one member.')
+    const prepared = await database.prepareReplacement(tree)
     const replaced = this.#transitions.then(async () => {
       if (this.#isStopped || this.#isClosing) throw new Error('The server stops.')
       try {
-        await this.#role?.end('Closed: the data of this server are being replaced')
+        await this.#role?.end(REPLACING)
         await database.endRole()
-        await database.replaceTree(tree).catch(async (error: unknown) => {
+        await database.installReplacement(prepared).catch(async (error: unknown) => {
           await database.endRole()
           throw error
         })
@@ -223,7 +328,12 @@ export class RoleManager {
       }
     })
     this.#transitions = replaced.catch(() => {})
-    await replaced
+    try {
+      await replaced
+    } catch (error) {
+      await database.discardReplacement(prepared)
+      throw error
+    }
   }
 
   /** Ends the role, after the end of the role before it, and closes the election port. `reason` closes client connections. */
@@ -372,6 +482,11 @@ export class RoleManager {
   #onEstablished(epoch: number): void {
     if (this.#election === undefined) return
     this.#refusals = undefined
+    if (this.#replacement !== undefined) {
+      const hasData = this.#context.database.tree === this.#replacement.tree
+      const message = `Server ${this.leader} was elected with other data: nothing is replaced. Try again there.`
+      this.#settleReplacement(hasData ? undefined : new Error(message))
+    }
     this.#election.step({ type: 'established', epoch })
     this.#context.cluster.established()
     const { membership, settings, platform, stats } = this.#context
@@ -415,8 +530,9 @@ export class RoleManager {
    */
   async #endRole(role: ActiveRole, exit: RoleExit): Promise<void> {
     const { database, window, settings, platform, membership } = this.#context
-    await role.end()
+    await role.end(exit.replacement === undefined ? undefined : REPLACING)
     await database.endRole()
+    if (exit.replacement !== undefined) await this.#installReplacement(exit.replacement)
     await catchUpWindow(window, database)
     this.#recallLogged()
     if (this.#role === role) this.#role = undefined

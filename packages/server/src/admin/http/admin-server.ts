@@ -12,7 +12,7 @@ import {
 import { userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
-import { INITIAL_TRACE_MASK, type AdminTarget, type CommandState } from '../admin-target.ts'
+import { INITIAL_TRACE_MASK, RestoreRefusal, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { fileSizes, newestSnapshot } from '../server-actions.ts'
 import { SlicedAnswers } from '../sliced-answers.ts'
 import { apiRoutesAt } from './api.ts'
@@ -27,7 +27,7 @@ import { readiness } from './health.ts'
 import { LogLevelControl } from './log-level.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
-import { restoreSnapshot } from './restore-command.ts'
+import { Restores } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
 import { TreeSurvey } from './tree-survey.ts'
@@ -81,7 +81,7 @@ export class AdminServer {
   #lastSnapshotAt = -Infinity
   /** The same for `restore`. */
   #lastRestoreAt = -Infinity
-  #isRestoring = false
+  readonly #restores: Restores
 
   /** Without `audit` no request is recorded. */
   constructor(settings: ServerSettings, platform: Platform, audit?: AuditLog) {
@@ -92,6 +92,7 @@ export class AdminServer {
     this.#cluster = new ClusterProbe(platform)
     this.#answers = new SlicedAnswers(platform.clock)
     this.#survey = new TreeSurvey(platform.clock)
+    this.#restores = new Restores(platform)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
       const stats = this.#target?.service?.stats
@@ -311,6 +312,7 @@ export class AdminServer {
           cluster: this.#cluster,
           answers: this.#answers,
           sessionPages: this.#sessionPages,
+          restores: this.#restores,
         }
         const response = await route.run(call)
         this.reportReadiness()
@@ -455,14 +457,14 @@ export class AdminServer {
   /** Answers `restore`. What cannot be restored is logged, as in Apache ZooKeeper. */
   async #restore(target: AdminTarget, request: HttpRequest): Promise<HttpResponse> {
     const { adminRestoreEnabled, adminRateLimitMs } = this.#settings
-    const { clock, logger } = this.#platform
+    const { clock } = this.#platform
     const members = { command: 'restore', error: null }
     if (!adminRestoreEnabled) return this.#json(503, members)
     if (target.configuration !== undefined)
       return this.#json(409, {
         command: 'restore',
         error:
-          'A member of an ensemble cannot have other data than the others. Stop all, and restore to each with zabra restore --to',
+          'A member of an ensemble cannot have other data than the others. zabra restore --replace restores to all of them',
       })
     const stats = target.service!.stats
     const wait = this.#lastRestoreAt + adminRateLimitMs - clock.monotonic()
@@ -470,25 +472,14 @@ export class AdminServer {
       stats.restoresRateLimited++
       return this.#json(429, members, { 'retry-after': String(Math.ceil(wait / 1000)) })
     }
-    if (this.#isRestoring)
-      return this.#json(409, {
-        command: 'restore',
-        error: 'Another snapshot is being restored. Try again when it is done',
-      })
-    this.#isRestoring = true
-    const begun = (this.#lastRestoreAt = clock.monotonic())
+    this.#lastRestoreAt = clock.monotonic()
     try {
-      const lastZxid = await restoreSnapshot(target, request, this.#platform)
-      stats.restoreTime.add(clock.monotonic() - begun)
-      logger.info({ lastZxid: formatZxid(lastZxid) }, 'The data were replaced by a snapshot')
-      return this.#json(200, { last_zxid: lastZxid, ...members })
+      const { done } = await this.#restores.begin(target, request)
+      return this.#json(200, { last_zxid: await done, ...members })
     } catch (error) {
-      stats.restoreErrors++
-      const reason = error instanceof Error ? error.message : String(error)
-      logger.error({ reason }, 'The snapshot was not restored')
+      if (error instanceof RestoreRefusal)
+        return this.#json(409, { command: 'restore', error: error.message })
       return this.#json(500, members)
-    } finally {
-      this.#isRestoring = false
     }
   }
 

@@ -5,6 +5,7 @@ import type { ServerReport } from '../server-report.ts'
 import type { SlicedAnswers } from '../sliced-answers.ts'
 import type { LogLevelControl } from './log-level.ts'
 import type { ClusterProbe } from './cluster-probe.ts'
+import type { Restores } from './restore-command.ts'
 import type { AdminRole } from './roles.ts'
 
 /** A request to the API. */
@@ -16,6 +17,7 @@ export interface ApiCall {
   readonly session: SessionId
   readonly cluster: ClusterProbe
   readonly answers: SlicedAnswers
+  readonly restores: Restores
   /** Makes the pages of a list of sessions, in steps that yield empty strings. */
   readonly sessionPages: { page(server: ServerReport, request: HttpRequest): Generator<string, HttpResponse> }
 }

@@ -1,10 +1,11 @@
 import { formatZxid } from '@zabra/protocol'
 import { DiskError, type HttpResponse } from '@zabra/runtime'
 import { snapshotsIn } from '../../persistence/index.ts'
-import type { AdminTarget } from '../admin-target.ts'
+import { RestoreRefusal, type AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
 import { readLog, servedTree } from '../local-source.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
+import { EmptyBodyError, type RestoreState } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 
 const ZXID = /^0x[\da-f]{1,14}$/
@@ -53,7 +54,43 @@ export const backupRoutes: readonly ApiRoute[] = [
     statuses: [202, 404, 409],
     run: ({ target }) => beginBackup(target),
   },
+  {
+    path: '/api/v1/restore',
+    method: 'POST',
+    role: 'admin',
+    summary:
+      'Replaces all data by the snapshot in the body: those of the whole ensemble at its leader, or of a standalone server. Answers once the snapshot is received.',
+    statuses: [202, 400, 409],
+    run: beginRestore,
+  },
+  {
+    path: '/api/v1/restore',
+    method: 'GET',
+    role: 'admin',
+    summary: 'Says what has become of the last snapshot that was sent to this server to replace all data.',
+    statuses: [200],
+    run: ({ restores }) => describeRestore(restores.state),
+  },
 ]
+
+async function beginRestore({ target, request, restores }: ApiCall): Promise<HttpResponse> {
+  try {
+    const { done } = await restores.begin(target, request)
+    // GET reports the outcome.
+    done.catch(() => {})
+    return json(202, {})
+  } catch (error) {
+    if (error instanceof RestoreRefusal)
+      return problem(409, 'The data cannot be replaced by this server now', error.message)
+    if (error instanceof EmptyBodyError) return problem(400, 'The body is empty', error.message)
+    throw error
+  }
+}
+
+function describeRestore(state: RestoreState): HttpResponse {
+  if (state.state !== 'done') return json(200, state)
+  return json(200, { state: 'done', zxid: `0x${formatZxid(state.lastZxid)}` })
+}
 
 function described({ url, lastBackupAt, intervalMs, contents, verified, ...report }: BackupReport): object {
   const { isOnDuty, member, isRunning, failures, problem } = report

@@ -146,7 +146,7 @@ describe('the command restore', () => {
       .member(1)
       .http.request('/commands/restore', { method: 'POST', body: taken })
     expect(status).toBe(409)
-    expect(text).toContain('zabra restore --to')
+    expect(text).toContain('zabra restore --replace')
   })
 
   it('takes a snapshot of another server', async () => {

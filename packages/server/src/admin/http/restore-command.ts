@@ -1,45 +1,112 @@
-import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
-import type { Disk, HttpRequest, Platform } from '@zabra/runtime'
+import { formatZxid } from '@zabra/protocol'
+import type { Clock, Disk, HttpRequest, Platform } from '@zabra/runtime'
 import { closeSessions } from '../../backup/index.ts'
 import { sameDigest, type Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import { loadSnapshot, RECEIVED_FILE } from '../../persistence/index.ts'
-import type { AdminTarget } from '../admin-target.ts'
+import { RestoreRefusal, type AdminTarget } from '../admin-target.ts'
 
 /** Sessions that are closed in one turn of the event loop. */
 const SESSIONS_PER_TURN = 20
 
-/**
- * Replaces the data of a standalone server by the snapshot in the body of a request. The snapshot is received and checked before
- * anything changes; the old files are set aside. Sessions end, and zxids go on in an epoch that no client has seen. Resolves to the last
- * transaction. Rejects with a `DamageError` for a body that is no complete snapshot.
- */
-export async function restoreSnapshot(
-  target: AdminTarget,
-  { body }: HttpRequest,
-  { disk, compression, clock }: Pick<Platform, 'disk' | 'compression' | 'clock'>,
-): Promise<Zxid> {
-  const folder = target.directories.snapshots
-  const name = await receive(disk, folder, body)
-  try {
+/** What has become of the last restore. */
+export type RestoreState =
+  | { readonly state: 'none' | 'running' }
+  | { readonly state: 'done'; readonly lastZxid: Zxid }
+  | { readonly state: 'failed'; readonly problem: string }
+
+/** Replaces the data of a server, or of the ensemble that it leads, by snapshots in the bodies of requests, one at a time. */
+export class Restores {
+  readonly #platform: Pick<Platform, 'disk' | 'compression' | 'clock' | 'logger'>
+  #state: RestoreState = { state: 'none' }
+
+  constructor(platform: Platform) {
+    this.#platform = platform
+  }
+
+  get state(): RestoreState {
+    return this.#state
+  }
+
+  /**
+   * Receives a snapshot, and begins to replace the data by it. The snapshot is checked before anything changes; the old files are set
+   * aside. Sessions end, and zxids go on above all that a client has seen. `done` resolves to the last transaction, and rejects with a
+   * `DamageError` for a body that is no complete snapshot. Rejects with a `RestoreRefusal` where the data cannot be replaced now.
+   */
+  async begin(target: AdminTarget, { body }: HttpRequest): Promise<{ readonly done: Promise<Zxid> }> {
+    const { disk, clock, logger } = this.#platform
+    if (this.#state.state === 'running')
+      throw new RestoreRefusal('Another snapshot is being restored. Try again when it is done')
+    target.replacementStart(0)
+    const stats = target.service?.stats
+    const begun = clock.monotonic()
+    this.#state = { state: 'running' }
+    const fail = (error: unknown): void => {
+      const problem = error instanceof Error ? error.message : String(error)
+      if (stats !== undefined) stats.restoreErrors++
+      logger.error({ reason: problem }, 'The snapshot was not restored')
+      this.#state = { state: 'failed', problem }
+    }
+    const folder = target.directories.snapshots
+    let name: string
+    try {
+      name = await receive(disk, folder, body)
+    } catch (error) {
+      fail(error)
+      throw error
+    }
+    const done = this.#replaceBy(target, folder, name)
+    done.then((lastZxid) => {
+      stats?.restoreTime.add(clock.monotonic() - begun)
+      logger.info({ lastZxid: formatZxid(lastZxid) }, 'The data were replaced by a snapshot')
+      this.#state = { state: 'done', lastZxid }
+    }, fail)
+    return { done }
+  }
+
+  /** Replaces the data by a received file, and removes it. */
+  async #replaceBy(target: AdminTarget, folder: string, name: string): Promise<Zxid> {
+    try {
+      return await this.#replace(target, folder, name)
+    } finally {
+      await this.#platform.disk.remove(`${folder}/${name}`)
+    }
+  }
+
+  async #replace(target: AdminTarget, folder: string, name: string): Promise<Zxid> {
+    const { disk, compression, clock } = this.#platform
+    const pause = pauseEach(clock)
     const tree = target.createTree()
     const loaded = await loadSnapshot(disk, folder, { name, zxid: 0 }, tree, compression)
     rejectPartial(tree, loaded)
     const lastZxid = loaded.lastZxid!
-    const present = target.service?.tree.lastZxid ?? 0
-    const epochStart = makeZxid(epochOf(Math.max(present, lastZxid)) + 1, 0)
+    const start = target.replacementStart(lastZxid)
     tree.lastZxid = lastZxid
-    let closed = 0
-    for (const _ of closeSessions(tree, loaded.sessions.keys(), epochStart, Math.floor(clock.wall())))
-      if (++closed % SESSIONS_PER_TURN === 0)
-        await new Promise<void>((resolve) => {
+    for (const _ of closeSessions(tree, loaded.sessions.keys(), start, Math.floor(clock.wall())))
+      await pause()
+    tree.lastZxid = Math.max(tree.lastZxid, start)
+    await target.replaceTree(tree, start)
+    return tree.lastZxid
+  }
+}
+
+/** Returns a function that gives up the turn of the event loop at each `SESSIONS_PER_TURN`th call. */
+function pauseEach(clock: Clock): () => Promise<void> | undefined {
+  let calls = 0
+  return () =>
+    ++calls % SESSIONS_PER_TURN === 0
+      ? new Promise<void>((resolve) => {
           clock.immediate(resolve)
         })
-    tree.lastZxid = Math.max(tree.lastZxid, epochStart)
-    await target.replaceTree(tree)
-    return tree.lastZxid
-  } finally {
-    await disk.remove(`${folder}/${name}`)
+      : undefined
+}
+
+/** Reports a request without a body. */
+export class EmptyBodyError extends Error {
+  override readonly name = 'EmptyBodyError'
+
+  constructor() {
+    super('Expected a snapshot in the body of the request, got none.')
   }
 }
 
@@ -65,7 +132,7 @@ async function receive(disk: Disk, folder: string, body: AsyncIterable<Uint8Arra
   } finally {
     await file?.close()
   }
-  if (name === undefined) throw new Error('Expected a snapshot in the body of the request, got none.')
+  if (name === undefined) throw new EmptyBodyError()
   return name
 }
 

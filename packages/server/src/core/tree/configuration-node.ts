@@ -26,6 +26,17 @@ export function writeConfigurationNode(tree: Tree, text: Uint8Array, version: Zx
   if (tree.options.digest) c.crc[i] = crcPrefix(c.pathCrc[i]!, text)
 }
 
+/** Copies the configuration node of one tree to another one, whose node may be that of another ensemble. */
+export function copyConfigurationNode(from: Tree, to: Tree): void {
+  const [source, target] = [from.find(CONFIGURATION_NODE), to.find(CONFIGURATION_NODE)]
+  if (source === -1 || target === -1) return
+  const { mzxid, mtime } = from.statOf(source)
+  const c = to.store.columns(target)
+  c.mzxid[to.store.slot(target)] = 0
+  to.store.setData(target, new Uint8Array(0))
+  writeConfigurationNode(to, from.dataOf(source) ?? new Uint8Array(0), mzxid, mtime)
+}
+
 /** Returns the text of the configuration node, and the zxid of its last change. */
 export function readConfigurationNode(tree: Tree): { readonly text: string; readonly zxid: Zxid } {
   const node = tree.find(CONFIGURATION_NODE)

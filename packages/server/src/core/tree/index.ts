@@ -27,4 +27,9 @@ export {
   sessionUserPath,
   sessionUserRequests,
 } from './session-users.ts'
-export { CONFIGURATION_NODE, readConfigurationNode, writeConfigurationNode } from './configuration-node.ts'
+export {
+  CONFIGURATION_NODE,
+  copyConfigurationNode,
+  readConfigurationNode,
+  writeConfigurationNode,
+} from './configuration-node.ts'

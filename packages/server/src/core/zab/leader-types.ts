@@ -70,6 +70,8 @@ export type LeaderInput =
    * named successor if this server keeps out of that election.
    */
   | { readonly type: 'transfer' }
+  /** Accept no proposal any more. The host ends the role afterwards. */
+  | { readonly type: 'suspend' }
 
 /** Why a leader steps down. */
 export interface StepDownReason {

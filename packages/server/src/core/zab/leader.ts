@@ -194,6 +194,8 @@ export class Leader {
         return this.#tracker.setOracle(input.canLeadAlone)
       case 'transfer':
         return this.#transfer()
+      case 'suspend':
+        return this.#stepDownPolicy.suspend()
     }
   }
 

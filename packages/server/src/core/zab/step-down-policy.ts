@@ -21,6 +21,7 @@ export class StepDownPolicy {
   #leaveBy = Infinity
   /** The tick by which a successor must have all transactions; undefined without a transfer. */
   #transferBy: number | undefined
+  #isSuspended = false
 
   constructor(options: LeaderOptions, learners: LearnerRegistry, tracker: CommitTracker) {
     this.#options = options
@@ -30,11 +31,17 @@ export class StepDownPolicy {
 
   /** Whether there is no reason to step down, so that the leader accepts proposals. */
   get canPropose(): boolean {
-    return this.#transferBy === undefined && this.#tracker.canCommit && !this.#isEpochExhausted
+    const isEnding = this.#transferBy !== undefined || this.#isSuspended
+    return !isEnding && this.#tracker.canCommit && !this.#isEpochExhausted
   }
 
   get #isEpochExhausted(): boolean {
     return counterOf(this.#tracker.lastProposed) >= (this.#options.maxCounter ?? MAX_COUNTER)
+  }
+
+  /** Accepts no proposal any more. */
+  suspend(): void {
+    this.#isSuspended = true
   }
 
   /** Starts a leadership transfer, or returns why it is impossible. */

@@ -1,0 +1,251 @@
+import { OpCode, writeAddWatchRequest } from '@zabra/protocol'
+import { SeededRandom } from '@zabra/runtime'
+import { nodeCryptography } from '@zabra/runtime/node'
+import { syncCompression } from '@zabra/testkit'
+import { describe, expect, it } from 'vitest'
+import { Catalog, digestText, FolderTarget, loadBackup } from '../backup/index.ts'
+import type { ServerSettings } from '../settings/index.ts'
+import { randomRuns } from '../testing/random-runs.ts'
+import { TestServer } from '../testing/test-server.ts'
+import { Ensemble } from './testing/ensemble.ts'
+import type { Member } from './member.ts'
+
+/** Only each fourth write is tried, unless long tests are asked for. */
+const STEP = randomRuns(3) === 3 ? 1 : 4
+const SETTINGS = { adminRoleAdmin: ['ip:127.0.0.1'], adminEnabled: true }
+
+/** Returns a snapshot of another server, with /new, a session and its ephemeral node. */
+async function backup(settings: Partial<ServerSettings> = {}): Promise<Uint8Array> {
+  const server = await TestServer.start({ adminRoleBackup: ['ip:127.0.0.1'], ...settings })
+  const client = await server.connect()
+  client.create(1, '/new', 0, 'restored')
+  client.create(2, '/lock', 1)
+  await server.untilIdle()
+  const { bytes } = await server.http.request('/commands/snapshot')
+  await server.stop()
+  return bytes
+}
+
+const restore = (ensemble: Ensemble, id: number, body: Uint8Array) =>
+  ensemble.member(id).http.request('/api/v1/restore', { method: 'POST', body })
+
+const outcome = async (ensemble: Ensemble, id: number): Promise<Record<string, string>> =>
+  JSON.parse((await ensemble.member(id).http.request('/api/v1/restore')).text) as Record<string, string>
+
+async function untilRestored(ensemble: Ensemble, id: number): Promise<Record<string, string>> {
+  let state = await outcome(ensemble, id)
+  for (let turns = 0; state['state'] === 'running'; turns++) {
+    if (turns > 1000) throw new Error(`Waited in vain:\n${ensemble.lines.slice(-60).join('\n')}`)
+    await ensemble.advance(50)
+    state = await outcome(ensemble, id)
+  }
+  return state
+}
+
+/** Returns what each running member serves: its digest, and whether it has the nodes of before and after. */
+const contents = (ensemble: Ensemble): string[] =>
+  ensemble.running.map((server) => {
+    const { tree } = (server as Member).service!
+    return [tree.has('/old') ? 'old' : '', tree.has('/new') ? 'new' : '', digestText(tree)].join(' ')
+  })
+
+/** Waits until all running members serve one state, and returns it as `old` or `new`. */
+async function agreed(ensemble: Ensemble): Promise<string> {
+  await ensemble.allServe()
+  const client = await ensemble.client(ensemble.leader!)
+  client.create(1, `/after-${ensemble.lines.length}`)
+  await ensemble.receive(client, 1)
+  const isOne = (): boolean => new Set(contents(ensemble)).size === 1
+  await ensemble.until('equal trees', isOne, 10_000)
+  return contents(ensemble)[0]!.replace(/ \S+$/, '').trim()
+}
+
+async function start(size = 3, settings: Partial<ServerSettings> = {}): Promise<Ensemble> {
+  const ensemble = await Ensemble.start(size, { ...SETTINGS, ...settings })
+  const client = await ensemble.client(ensemble.leader!)
+  await ensemble.create(client, '/old')
+  return ensemble
+}
+
+describe('a snapshot that is sent to the leader', () => {
+  it('replaces the data of all members, ends sessions, and goes on above all zxids that clients have seen', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const clients = await Promise.all([1, 2, 3].map((id) => ensemble.client(id)))
+    for (const client of clients)
+      client.ask(5, OpCode.addWatch, (w) => writeAddWatchRequest(w, { path: '/old', mode: 1 }))
+    await ensemble.advance(100)
+    const before = ensemble.server(leader).stats().lastZxid
+    expect(await restore(ensemble, leader, await backup())).toMatchObject({ status: 202 })
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    await ensemble.allServe()
+    expect(clients.map(({ closed }) => closed)).toEqual([true, true, true])
+    for (const id of [1, 2, 3]) {
+      const resumed = await ensemble.client(id, { resume: clients[id - 1]!.session!, seen: BigInt(before) })
+      expect(resumed.session?.timeOut).toBe(0)
+    }
+    expect(await agreed(ensemble)).toBe('new')
+    expect(await ensemble.read(1, '/new', '/lock', '/old')).toEqual(['1:0', '2:-101', '3:-101'])
+    expect(ensemble.server(1).stats().lastZxid).toBeGreaterThan(before)
+    for (const id of [1, 2, 3]) await ensemble.restart(id)
+    expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it('keeps the configuration of the ensemble', async () => {
+    const ensemble = await start(3, { reconfigEnabled: true })
+    const text = (): string => {
+      const { tree } = (ensemble.server(1) as Member).service!
+      return new TextDecoder().decode(tree.dataOf(tree.find('/zookeeper/config'))!)
+    }
+    const before = text()
+    await restore(ensemble, ensemble.leader!, await backup())
+    await untilRestored(ensemble, 3)
+    expect(await agreed(ensemble)).toBe('new')
+    expect(text()).toBe(before)
+    for (const id of [1, 2, 3]) await ensemble.restart(id)
+    expect(await agreed(ensemble)).toBe('new')
+    expect(text()).toBe(before)
+  })
+
+  it('reaches an observer, and a member that was down', async () => {
+    const ensemble = await start(4, { observers: [4] } as Partial<ServerSettings>)
+    const leader = ensemble.leader!
+    const down = leader === 1 ? 2 : 1
+    await ensemble.member(down).crash()
+    await restore(ensemble, leader, await backup())
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    await ensemble.startServing(down)
+    expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it.each([
+    ['a follower', (ensemble: Ensemble) => (ensemble.leader === 1 ? 2 : 1), /Ask server \d, which leads/],
+    [
+      'a leader whose epoch is earlier than the backup',
+      (ensemble: Ensemble) => ensemble.leader!,
+      /Expected a backup of at most epoch/,
+    ],
+  ])('is refused by %s', async (_, choose, expected) => {
+    const ensemble = await start()
+    const id = choose(ensemble)
+    const { settings } = ensemble.member(id)
+    const later = await Ensemble.start(1, { adminRoleBackup: ['ip:127.0.0.1'] })
+    for (let epoch = 0; epoch < 4; epoch++) await later.restart(1)
+    await later.create(await later.client(1), '/later')
+    const { bytes } = await later.member(1).http.request('/commands/snapshot')
+    const { status, text } = await restore(ensemble, id, bytes)
+    const state = status === 202 ? await untilRestored(ensemble, id) : { problem: text }
+    expect(state['problem']).toMatch(expected)
+    expect(settings.serverId).toBe(id)
+    expect(await agreed(ensemble)).toBe('old')
+  })
+
+  it('is refused while another one is restored, and when it is no snapshot', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const body = await backup()
+    const answers = await Promise.all([restore(ensemble, leader, body), restore(ensemble, leader, body)])
+    expect(answers.map(({ status }) => status)).toEqual([202, 409])
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    await ensemble.allServe()
+    await restore(ensemble, ensemble.leader!, body.subarray(0, body.length - 9))
+    expect(await untilRestored(ensemble, ensemble.leader!)).toMatchObject({ state: 'failed' })
+    expect(await agreed(ensemble)).toBe('new')
+  })
+})
+
+describe('a leader that replaces the data', () => {
+  it('takes the old data again, and says so, when the others elect another one before it has installed the new', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const { disk } = ensemble.member(leader)
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    const replaceFile = disk.replaceFile.bind(disk)
+    disk.replaceFile = async (path, bytes) => {
+      if (path.endsWith('/replacement')) await held
+      return replaceFile(path, bytes)
+    }
+    await restore(ensemble, leader, await backup())
+    await ensemble.until('another leader', () => ensemble.leader !== undefined && ensemble.leader !== leader)
+    const client = await ensemble.client(ensemble.leader!)
+    await ensemble.create(client, '/meanwhile')
+    release()
+    const { problem } = await untilRestored(ensemble, leader)
+    expect(problem).toBe(
+      `Server ${ensemble.leader} was elected with other data: nothing is replaced. Try again there.`,
+    )
+    expect(await agreed(ensemble)).toBe('old')
+    expect(await ensemble.read(leader, '/meanwhile', '/old')).toEqual(['1:0', '2:0'])
+  })
+
+  it('goes on with the old data when its disk refuses the new ones', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const { disk } = ensemble.member(leader)
+    disk.injectFault = (call, path) =>
+      call === 'write' && path.includes('incoming.') ? { code: 'ENOSPC' } : undefined
+    await restore(ensemble, leader, await backup())
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'failed' })
+    expect(await agreed(ensemble)).toBe('old')
+    expect((await disk.list('/data/version-2')).filter((name) => /incoming|received/.test(name))).toEqual([])
+  })
+
+  it('is backed up by a snapshot of the new data, and audited once', async () => {
+    const ensemble = await start(3, {
+      auditEnabled: true,
+      backupTargets: ['/shared/backup'],
+      backupSchedule: 60_000,
+    })
+    await ensemble.advance(61_000)
+    const leader = ensemble.leader!
+    await restore(ensemble, leader, await backup())
+    await untilRestored(ensemble, leader)
+    await ensemble.advance(130_000)
+    const store = {
+      target: new FolderTarget('/shared/backup', { disk: ensemble.sharedDisk, random: new SeededRandom(1) }),
+      cryptography: nodeCryptography,
+      random: new SeededRandom(2),
+      key: undefined,
+    }
+    const catalog = await Catalog.read(store)
+    const chain = catalog.newestChain()
+    const { tree } = await loadBackup(store, chain, chain.upTo, { compression: syncCompression })
+    expect([tree.has('/old'), tree.has('/new')]).toEqual([false, true])
+    const lines = ensemble.lines.filter((line) => line.includes('/api/v1/restore') && line.includes('POST'))
+    expect(lines).toHaveLength(1)
+  })
+})
+
+describe('a leader that crashes while it replaces the data', () => {
+  it('leaves all old or all new data, at whatever write of a member', async () => {
+    const body = await backup()
+    const outcomes: string[] = []
+    for (let fails = 0; ; fails += STEP) {
+      const ensemble = await start()
+      const leader = ensemble.leader!
+      let calls = 0
+      let hasCrashed = false
+      for (const [id, { disk }] of ensemble.members)
+        disk.injectFault = () => {
+          if (calls++ !== fails || hasCrashed) return undefined
+          hasCrashed = true
+          void ensemble.member(leader).crash()
+          // A call of another member goes on.
+          return id === leader ? { code: 'EIO' } : undefined
+        }
+      void restore(ensemble, leader, body)
+      await ensemble.until(
+        'the end',
+        () => hasCrashed || ensemble.lines.some((line) => line.includes('were replaced by')),
+      )
+      if (!hasCrashed) break
+      const others = await agreed(ensemble)
+      await ensemble.startServing(leader)
+      expect(await agreed(ensemble), `call ${fails}`).toBe(others)
+      outcomes.push(others)
+    }
+    expect(outcomes).toContain('old')
+    expect(outcomes).toContain('new')
+  })
+})
