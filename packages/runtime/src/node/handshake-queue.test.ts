@@ -41,11 +41,12 @@ class Loop implements HandshakeScheduler {
     }
   }
 
-  add(host: string, count = 1, places = 1): Handshake[] {
+  add(host: string, count = 1, kind?: 'retry' | 'certificate'): Handshake[] {
     return Array.from({ length: count }, (_, i) => {
       const handshake: Handshake = {
         host,
-        places,
+        asksForCertificate: kind === 'certificate',
+        needsRetry: kind === 'retry',
         start: () => {
           this.started.push(host)
           this.time += this.startMs
@@ -91,15 +92,16 @@ it('an address has 32 places at once and all have 64, so that as few second mess
   expect(loop.turn()).toBe(32)
 })
 
-it('a client that has to send a second ClientHello takes the places of sixteen', () => {
-  const loop = new Loop()
-  loop.startMs = 0
-  loop.add('a', 5, 16)
-  loop.add('b', 5, 16)
-  loop.add('c', 5, 16)
-  expect(loop.turn()).toBe(4)
-  expect(loop.started.toSorted()).toEqual(['a', 'a', 'b', 'c'])
-})
+it.each(['retry', 'certificate'] as const)(
+  'a handshake that may be costly (%s) takes the places of sixteen',
+  (kind) => {
+    const loop = new Loop()
+    loop.startMs = 0
+    for (const host of ['a', 'b', 'c']) loop.add(host, 5, kind)
+    expect(loop.turn()).toBe(4)
+    expect(loop.started.toSorted()).toEqual(['a', 'a', 'b', 'c'])
+  },
+)
 
 it('handshakes that are held open lose their places after a second, when others wait and not before', () => {
   const loop = new Loop()
@@ -142,12 +144,59 @@ it('a failed handshake delays the next one of its address by 50 ms for each KiB 
 it('a handshake that fails after a long chain of certificates closes the others of its address that have begun', () => {
   const loop = new Loop()
   loop.startMs = 0
-  const [first] = loop.add('a', 8, 4)
+  const [first] = loop.add('a', 8)
   loop.add('b')
   loop.turn()
   loop.queue.remove(first!, { failedAfterBytes: 90_000 })
   expect(loop.abandoned).toHaveLength(7)
   expect(loop.abandoned.join()).not.toContain('b')
+})
+
+/** A loop in which the addresses have shown trusted certificates. */
+function loopThatTrusts(...hosts: readonly string[]): Loop {
+  const loop = new Loop()
+  loop.startMs = 0
+  for (const host of hosts) {
+    const [handshake] = loop.add(host, 1, 'certificate')
+    loop.turn()
+    loop.queue.remove(handshake!, { isTrusted: true })
+  }
+  loop.started.length = 0
+  return loop
+}
+
+it('clients of an address that has shown a trusted certificate take the places of four', () => {
+  const loop = loopThatTrusts('a', 'b')
+  for (const host of ['a', 'b', 'c']) loop.add(host, 10, 'certificate')
+  expect(loop.turn()).toBe(10)
+  expect(loop.started.toSorted().join('')).toBe('aaaabbbbcc')
+})
+
+it('a long chain that is not trusted closes the handshakes of all addresses without a trusted one, and delays their next ones', () => {
+  const loop = loopThatTrusts('member')
+  const [first] = loop.add('a', 1, 'certificate')
+  for (const host of ['b', 'c']) loop.add(host, 1, 'certificate')
+  loop.add('plain')
+  loop.add('member', 1, 'certificate')
+  loop.turn()
+  loop.queue.remove(first!, { failedAfterBytes: 40_960 })
+  expect(loop.abandoned).toEqual(['b 0', 'c 0'])
+  loop.started.length = 0
+  for (const host of ['member', 'd']) loop.add(host, 1, 'certificate')
+  loop.run(990)
+  expect(loop.started).toEqual(['member'])
+  loop.run(100)
+  expect(loop.started).toEqual(['member', 'd'])
+})
+
+it('an address that has shown a trusted certificate, and then a long chain that is not trusted, counts as any other', () => {
+  const loop = loopThatTrusts('a')
+  const [first] = loop.add('a', 1, 'certificate')
+  loop.turn()
+  loop.queue.remove(first!, { failedAfterBytes: 40_960 })
+  loop.add('a', 10, 'certificate')
+  loop.run(3000)
+  expect(loop.started).toHaveLength(3)
 })
 
 it('a handshake whose connection closes while it waits is not started', () => {

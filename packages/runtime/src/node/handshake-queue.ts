@@ -6,19 +6,30 @@ const MAX_TURN_MS = 3
  */
 const PLACES = 64
 const PLACES_OF_ADDRESS = 32
+/**
+ * Places of a handshake in which the client has to send a second ClientHello, or is asked for a certificate: OpenSSL checks every
+ * signature of a chain, trusted or not, which takes up to 320 ms, and Node has no limit for chains.
+ */
+const PLACES_OF_COSTLY = 16
+/** The same for a client that is asked for a certificate, from an address that has shown a trusted one. */
+const PLACES_OF_TRUSTED = 4
 /** Milliseconds after which a handshake loses its place if others wait for it. */
 const MAX_HOLD_MS = 1000
 /** Milliseconds between two looks for places while all are taken. */
 const RETRY_MS = 50
 /**
  * Milliseconds in which an address starts no handshake, for each KiB that it has sent in one that failed. Certificates that a client
- * has made can cost 1 ms for each KiB before they are refused.
+ * has made can cost 6 ms for each KiB before they are refused.
  */
 const PAUSE_MS_PER_KIB = 50
-/** Bytes of a failed handshake for which the others of its address are closed. Chains of honest clients are shorter. */
-const MAX_FAILED_BYTES = 12_288
+/** The same for all addresses that have shown no trusted certificate, since a client may have many addresses. */
+const COMMON_PAUSE_MS_PER_KIB = 25
+/** Bytes of a failed handshake for which others that have begun are closed: 13 of the shortest certificates that take 2 ms each. */
+const MAX_FAILED_BYTES = 6144
 /** Most addresses that are known to have failed. */
 const MAX_PAUSED = 1000
+/** Most addresses that are known to have shown a trusted certificate. */
+const MAX_TRUSTED = 10_000
 
 /** The clock and the event loop. */
 export interface HandshakeScheduler {
@@ -42,18 +53,33 @@ export const nodeScheduler: HandshakeScheduler = {
 export interface Handshake {
   /** The address of the client, without its port. */
   readonly host: string
-  /** Places that it takes: 1, or more if what the client sends next may be costly. */
-  readonly places: number
+  /** Whether the client is asked for a certificate. */
+  readonly asksForCertificate: boolean
+  /** Whether the client has to send a second ClientHello. */
+  readonly needsRetry: boolean
   start(): void
   /** Closes it in favour of others. */
   abandon(reason: string): void
 }
 
+/** What a handshake has shown, once it is complete or its connection has closed. */
+export interface HandshakeOutcome {
+  /** Whether the client has shown a trusted certificate. */
+  readonly isTrusted?: boolean
+  /** The bytes that the client has sent, if the handshake has failed. */
+  readonly failedAfterBytes?: number
+}
+
+interface Started {
+  readonly at: number
+  readonly places: number
+}
+
 /** The handshakes of one address. */
 interface HostState {
   readonly waiting: Set<Handshake>
-  /** With the times of their starts, oldest first. */
-  readonly started: Map<Handshake, number>
+  /** Oldest first. */
+  readonly started: Map<Handshake, Started>
   places: number
 }
 
@@ -67,6 +93,10 @@ export class HandshakeQueue {
   readonly #hosts = new Map<string, HostState>()
   /** When an address may start its next handshake. */
   readonly #pausedUntil = new Map<string, number>()
+  /** The addresses of clients with trusted certificates; the one that was not seen for longest comes first. */
+  readonly #trusted = new Set<string>()
+  /** When an address that is not among them may start its next handshake with a certificate. */
+  #commonPauseUntil = 0
   #places = 0
   #waiting = 0
   #isScheduled = false
@@ -87,22 +117,33 @@ export class HandshakeQueue {
     this.#schedule()
   }
 
-  /** Removes a handshake that is complete, or whose connection has closed after the client has sent `bytes`. */
-  remove(handshake: Handshake, outcome: { readonly failedAfterBytes?: number } = {}): void {
-    const { host, places } = handshake
+  /** Removes a handshake that is complete, or whose connection has closed. */
+  remove(handshake: Handshake, { isTrusted = false, failedAfterBytes }: HandshakeOutcome = {}): void {
+    const { host } = handshake
     const state = this.#hosts.get(host)
     if (state === undefined) return
+    const started = state.started.get(handshake)
     if (state.waiting.delete(handshake)) this.#waiting--
-    else if (state.started.delete(handshake)) {
-      state.places -= places
-      this.#places -= places
-      if (outcome.failedAfterBytes !== undefined) this.#punish(host, state, outcome.failedAfterBytes)
+    else if (started !== undefined) {
+      state.started.delete(handshake)
+      state.places -= started.places
+      this.#places -= started.places
+      if (isTrusted) this.#trust(host)
+      if (failedAfterBytes !== undefined) this.#punish(handshake, failedAfterBytes)
     }
     if (state.waiting.size === 0 && state.started.size === 0) this.#hosts.delete(host)
     if (this.#waiting > 0) this.#schedule()
   }
 
-  #punish(host: string, { started }: HostState, bytes: number): void {
+  #trust(host: string): void {
+    this.#trusted.delete(host)
+    this.#trusted.add(host)
+    if (this.#trusted.size <= MAX_TRUSTED) return
+    const [oldest] = this.#trusted
+    this.#trusted.delete(oldest!)
+  }
+
+  #punish({ host, asksForCertificate }: Handshake, bytes: number): void {
     const now = this.#scheduler.now()
     const from = Math.max(now, this.#pausedUntil.get(host) ?? 0)
     this.#pausedUntil.delete(host)
@@ -112,8 +153,16 @@ export class HandshakeQueue {
       this.#pausedUntil.delete(oldest!)
     }
     if (bytes <= MAX_FAILED_BYTES) return
-    for (const other of started.keys())
-      other.abandon(`a handshake of its address has failed after ${bytes} bytes`)
+    const wasTrusted = this.#trusted.delete(host)
+    if (asksForCertificate && !wasTrusted)
+      this.#commonPauseUntil =
+        Math.max(now, this.#commonPauseUntil) + (bytes / 1024) * COMMON_PAUSE_MS_PER_KIB
+    // What they have sent may have arrived in this turn of the event loop.
+    for (const [address, { started }] of this.#hosts)
+      if (address === host || (asksForCertificate && !this.#trusted.has(address)))
+        for (const other of started.keys())
+          if (address === host || other.asksForCertificate)
+            other.abandon(`a handshake of ${host} has failed after ${bytes} bytes`)
   }
 
   #schedule(): void {
@@ -142,12 +191,14 @@ export class HandshakeQueue {
     const now = this.#scheduler.now()
     for (const [host, state] of this.#hosts) {
       const [handshake] = state.waiting
-      if (handshake === undefined || this.#isPaused(host, now) || !this.#hasPlace(state, handshake)) continue
+      if (handshake === undefined || this.#isPaused(handshake, now) || !this.#hasPlace(state, handshake))
+        continue
+      const places = this.#placesOf(handshake)
       state.waiting.delete(handshake)
       this.#waiting--
-      state.started.set(handshake, now)
-      state.places += handshake.places
-      this.#places += handshake.places
+      state.started.set(handshake, { at: now, places })
+      state.places += places
+      this.#places += places
       this.#hosts.delete(host)
       this.#hosts.set(host, state)
       return handshake
@@ -155,14 +206,22 @@ export class HandshakeQueue {
     return undefined
   }
 
-  #isPaused(host: string, now: number): boolean {
+  /** Returns the places that a handshake takes: more than one if what the client sends next may be costly. */
+  #placesOf({ host, asksForCertificate, needsRetry }: Handshake): number {
+    const isCostly = needsRetry || (asksForCertificate && !this.#trusted.has(host))
+    return isCostly ? PLACES_OF_COSTLY : asksForCertificate ? PLACES_OF_TRUSTED : 1
+  }
+
+  #isPaused({ host, asksForCertificate }: Handshake, now: number): boolean {
+    if (asksForCertificate && now < this.#commonPauseUntil && !this.#trusted.has(host)) return true
     const until = this.#pausedUntil.get(host)
     if (until !== undefined && until > now) return true
     this.#pausedUntil.delete(host)
     return false
   }
 
-  #hasPlace(state: HostState, { places }: Handshake): boolean {
+  #hasPlace(state: HostState, handshake: Handshake): boolean {
+    const places = this.#placesOf(handshake)
     return this.#places + places <= PLACES && state.places + places <= PLACES_OF_ADDRESS
   }
 
@@ -179,12 +238,13 @@ export class HandshakeQueue {
   /** For each address that waits for a place: closes the oldest handshake of those in its way, if it has had its time. */
   #closeOldest(): void {
     const now = this.#scheduler.now()
-    for (const [host, state] of this.#hosts) {
+    for (const state of this.#hosts.values()) {
       const [handshake] = state.waiting
-      if (handshake === undefined || this.#isPaused(host, now) || this.#hasPlace(state, handshake)) continue
-      const isOwn = state.places + handshake.places > PLACES_OF_ADDRESS
+      if (handshake === undefined || this.#isPaused(handshake, now) || this.#hasPlace(state, handshake))
+        continue
+      const isOwn = state.places + this.#placesOf(handshake) > PLACES_OF_ADDRESS
       const [oldest] = (isOwn ? state : this.#largestHost()).started
-      if (oldest !== undefined && now - oldest[1] >= MAX_HOLD_MS)
+      if (oldest !== undefined && now - oldest[1].at >= MAX_HOLD_MS)
         oldest[0].abandon(`others wait, and its TLS handshake took more than ${MAX_HOLD_MS} ms`)
     }
   }

@@ -31,7 +31,7 @@ import type { identityOf } from './certificate.ts'
 import { awaitHello } from './await-hello.ts'
 import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
-import { HandshakeQueue, type Handshake } from './handshake-queue.ts'
+import { HandshakeQueue, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, PendingSockets } from './pending-sockets.ts'
 import { readCrls } from './crl.ts'
@@ -49,10 +49,6 @@ import {
 export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
   return new NodeTlsNetwork(options)
 }
-
-/** Places in the queue of a handshake in which the client is asked for a certificate, and of one with two ClientHellos. */
-const PLACES_WITH_CERTIFICATE = 4
-const PLACES_WITH_RETRY = 16
 
 /** The contents of the files when they were last read. */
 interface Credentials {
@@ -142,12 +138,12 @@ export class NodeTlsNetwork implements TlsNetwork {
       // `pending` has the timeout that counts.
       handshakeTimeout: handshakeTimeoutMs * 2,
     })
-    const handshakes = new Map<string, Handshake>()
+    const handshakes = new Map<string, { readonly handshake: Handshake; readonly raw: Socket }>()
     server.on('secureConnection', (socket) => {
       pending.ready(socket)
-      const handshake = handshakes.get(remoteName(socket))
+      const known = handshakes.get(remoteName(socket))
       // A client that has left already has no address any more; its place is free once the socket is closed.
-      if (handshake !== undefined) this.#queue.remove(handshake)
+      if (known !== undefined) this.#queue.remove(known.handshake, outcomeOf(socket, known.raw))
       socket.allowHalfOpen = true
       acceptSocket(socket, identify, accepted, failed)
     })
@@ -177,16 +173,17 @@ export class NodeTlsNetwork implements TlsNetwork {
         ({ needsRetry, giveBack }) => {
           const handshake: Handshake = {
             host: socket.remoteAddress ?? '',
-            places: needsRetry ? PLACES_WITH_RETRY : clientAuth === 'none' ? 1 : PLACES_WITH_CERTIFICATE,
+            asksForCertificate: clientAuth !== 'none',
+            needsRetry,
             start() {
               giveBack()
               server.emit('connection', socket)
             },
             abandon: (reason) => refuse('ETIMEDOUT', reason),
           }
-          handshakes.set(name, handshake)
+          handshakes.set(name, { handshake, raw: socket })
           socket.once('close', () => {
-            if (handshakes.get(name) === handshake) handshakes.delete(name)
+            if (handshakes.get(name)?.raw === socket) handshakes.delete(name)
             this.#queue.remove(handshake, { failedAfterBytes: socket.bytesRead })
           })
           this.#queue.add(handshake)
@@ -318,6 +315,15 @@ const loadIdentityOf = async (): Promise<typeof identityOf> => (await import('./
 
 const connectionOf = (socket: TLSSocket, peer: PeerIdentity | undefined): Connection =>
   new SocketConnection(socket, { transport: 'tls', peer, peerCertificates: peer && certificatesOf(socket) })
+
+/**
+ * Returns what a complete handshake has shown of its client. A certificate that is not trusted counts as a failure, which it is only
+ * where certificates are needed: its check takes as long where they are wanted.
+ */
+function outcomeOf(socket: TLSSocket, raw: Socket): HandshakeOutcome {
+  if (socket.authorized) return { isTrusted: true }
+  return socket.getPeerX509Certificate() === undefined ? {} : { failedAfterBytes: raw.bytesRead }
+}
 
 /** Accepts a socket whose handshake is complete, or refuses it when its certificate is not trusted or cannot be read. */
 function acceptSocket(

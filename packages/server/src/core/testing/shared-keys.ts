@@ -1,13 +1,15 @@
 import { MAX_HASHED } from '../text-map.ts'
 
+type Call = (this: unknown, ...values: unknown[]) => unknown
+
 /**
  * Returns the most texts above 16,383 characters that are added to one `Map` or `Set` while an action runs: V8 compares each of
  * them with all others of its length.
  */
 export function mostLongKeys(action: () => void): number {
   const counts = new Map<object, number>()
-  const { set } = Map.prototype
-  const { add } = Set.prototype
+  const set = Reflect.get(Map.prototype, 'set') as Call
+  const add = Reflect.get(Set.prototype, 'add') as Call
   const note = (keys: { has(key: unknown): boolean }, key: unknown): void => {
     if (typeof key === 'string' && key.length > MAX_HASHED && !keys.has(key))
       set.call(counts, keys, (counts.get(keys) ?? 0) + 1)
