@@ -6,7 +6,7 @@ import type { ServerId } from '../quorum/index.ts'
 import type { LearnerProgress } from './learner-progress.ts'
 import type { LearnerRegistry } from './learner-registry.ts'
 import { packetName, PacketType, type QuorumPacket } from './packets.ts'
-import { decodeAckEpoch, decodeLearnerInfo, encodeLeaderInfo } from './payloads.ts'
+import { decodeAckEpoch, decodeLearnerInfo, encodeLeaderInfo, type LearnerInfo } from './payloads.ts'
 import type { TickCounter } from './tick-counter.ts'
 
 export interface DiscoveryOptions {
@@ -106,12 +106,23 @@ export class Discovery {
     const occupied = learners.placeRefusal(learner)
     if (occupied !== undefined) return learners.drop(learner, occupied)
     learner.isObserver = type === PacketType.observerInfo
+    learner.helpsToLead = !learner.isObserver || this.#observesByProposed(info)
     learner.state = 'identified'
     learner.deadline = Infinity
-    if (this.#agreement.addServer(serverId, !learner.isObserver, acceptedEpoch, this.#useOracle))
+    if (this.#agreement.addServer(serverId, learner.helpsToLead, acceptedEpoch, this.#useOracle))
       this.#store('acceptedEpoch')
     else if (this.#isAcceptedEpochStored) this.#sendLeaderInfo(learner)
     else if (acceptedEpoch > this.#agreement.limit) this.#warnOfJump(serverId, acceptedEpoch)
+  }
+
+  /**
+   * Returns whether a learner observes because it has activated the configuration that this leader has only logged, in which it has
+   * no vote. It is still needed where it is a voter of the active configuration (quorum-protocol 14.6). A voter that follows as an
+   * observer for another reason (quorum-protocol 8.3) does not count.
+   */
+  #observesByProposed({ serverId, configVersion }: LearnerInfo): boolean {
+    const { proposed } = this.#options.tracker
+    return proposed?.version === configVersion && proposed.members.get(serverId)?.role !== 'participant'
   }
 
   #warnOfJump(server: ServerId, acceptedEpoch: number): void {
@@ -162,7 +173,7 @@ export class Discovery {
       const reason = `it is ahead of this leader, in epoch ${epoch} at ${formatZxid(zxid)}`
       return learners.drop(learner, reason)
     }
-    if (zxid !== -1 && !learner.isObserver && this.#agreement.acceptEpoch(learner.serverId, this.#useOracle))
+    if (zxid !== -1 && learner.helpsToLead && this.#agreement.acceptEpoch(learner.serverId, this.#useOracle))
       this.#store('currentEpoch')
   }
 

@@ -184,6 +184,22 @@ describe('an elected leader', () => {
     ])
   })
 
+  it('is established by a voter that observes by the configuration which this leader has only logged', () => {
+    const lines = five.split('\n')
+    const proposed = parseConfiguration(
+      `${lines[0]}:observer\n${lines[1]}:observer\n${lines.slice(2).join('\n')}\nversion=100000001`,
+    )
+    const lead = (configVersion: number): string[] => {
+      const harness = new LeaderHarness(five, { proposed, self: 5 }).step({ type: 'start' })
+      harness.identify(4).identify(1, 0, { observer: true, configVersion })
+      harness.stored('acceptedEpoch', 1).ackEpoch(4).ackEpoch(1).stored('currentEpoch', 1)
+      harness.ack(4, z(1, 0)).ack(1, z(1, 0))
+      return harness.takeLog().filter((line) => line.startsWith('lead '))
+    }
+    expect(lead(z(1, 1)), 'it observes by the logged configuration').toEqual(['lead 1 from 100000000'])
+    expect(lead(0), 'it observes although its configuration lets it vote').toEqual([])
+  })
+
   it('steps down instead of leading in an epoch beyond the last one', () => {
     const harness = new LeaderHarness(three, { acceptedEpoch: 0x1f_fffe })
     harness.step({ type: 'start' })

@@ -297,7 +297,7 @@ export class Leader {
     if (!this.#sync.isNewLeaderAck(learner, zxid)) return
     learner.state = 'synced'
     learner.deadline = Infinity
-    if (!learner.isObserver) this.#newLeaderAcks.add(learner.serverId)
+    if (learner.helpsToLead) this.#newLeaderAcks.add(learner.serverId)
     if (this.#phase === 'broadcast') this.#activateLearner(learner)
     else this.#establish()
   }

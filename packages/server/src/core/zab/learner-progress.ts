@@ -25,6 +25,8 @@ export class LearnerProgress {
   state: ProgressState = 'unidentified'
   serverId: ServerId = Number.NaN
   isObserver = false
+  /** Whether its promise of an epoch and its ACK of NEWLEADER count if it is a voter. */
+  helpsToLead = true
   /** The last transaction that it had when it connected, from ACKEPOCH. */
   lastZxid: Zxid = 0
   /** The tick by which a packet of it must arrive; Infinity while it waits for the leader. */
