@@ -40,6 +40,20 @@ describe('a looking server', () => {
     expect(two.timeout('resend').otherWork).toEqual(['resend in 400'])
   })
 
+  it('begins the next round once it has sent the same vote for another server five times in vain', () => {
+    const active = ensemble([1, 2, 3, 4])
+    const harness = new ElectionHarness(1).look({ zxid: 5, epoch: 1, active })
+    harness.receive(3, { vote: vote(3, 1, 9, 99) })
+    for (let i = 0; i < 4; i++) expect(harness.timeout('resend').sent[0]).toBe('2: looking 3@1 9 99')
+    expect(harness.timeout('resend').sent).toEqual([2, 3, 4].map((id) => `${id}: looking 1@2 5 1`))
+    expect(harness.otherWork).toEqual(['resend in 200'])
+    for (const id of [2, 4]) harness.receive(id, { vote: vote(1, 2, 5, 1) })
+    expect(harness.otherWork).toContain('finalize in 200')
+    const own = new ElectionHarness(2).look({ zxid: 5, epoch: 1 })
+    for (let i = 0; i < 20; i++) own.timeout('resend')
+    expect(own.sent[0], 'its own vote does not mislead it').toBe('1: looking 2@1 5 1')
+  })
+
   it('ignores notifications before the first look', () => {
     expect(new ElectionHarness(1).receive(2, { vote: vote(2) }).work).toEqual([])
   })

@@ -42,6 +42,9 @@ const MAX_REPLIES = 1000
  */
 const MAX_ROUND_JUMP = 2 ** 20
 
+/** A server that votes for another one begins the next round when it has sent that vote so often again: after 6 s by default. */
+const MAX_RESENDS = 5
+
 /**
  * The FastLeaderElection state machine of one server (quorum-protocol 5), without clock or network.
  *
@@ -75,6 +78,8 @@ export class Election {
   /** A leader that has refused this server repeatedly. */
   #avoided: ServerId | undefined
   #notificationIntervalMs: number
+  /** How often the vote was sent to all again. */
+  #resends = 0
   #oracleAllows = false
   /** By server, the last received vote and the reply to it, since votes were last sent to all. */
   readonly #replies = new Map<ServerId, string>()
@@ -152,15 +157,21 @@ export class Election {
     this.#configure(own)
     this.#state = 'looking'
     this.#isRunning = true
-    this.#received.clear()
     this.#outOfElection.clear()
-    this.#farAhead.clear()
     this.#newerConfigurations.clear()
-    this.#replies.clear()
     this.#warnedAbout.clear()
     this.#stopFinalizing()
     this.#avoided = avoid?.leader
     if (avoid !== undefined) this.#work.push({ do: 'start', timer: 'avoid', afterMs: avoid.forMs })
+    this.#beginRound()
+  }
+
+  /** Begins the next round with a vote for this server, sent to all voters. */
+  #beginRound(): void {
+    this.#received.clear()
+    this.#farAhead.clear()
+    this.#replies.clear()
+    this.#resends = 0
     this.#round = Math.min(this.#round + 1, MAX_ROUND)
     this.#notificationIntervalMs = this.#options.minNotificationIntervalMs
     this.#vote = this.#ownVote()
@@ -372,6 +383,7 @@ export class Election {
    */
   #changeVote({ leader, zxid, epoch }: Vote): void {
     this.#vote = { leader, zxid, round: this.#round, epoch }
+    this.#resends = 0
     this.#broadcast()
     if (this.#notificationIntervalMs === this.#options.minNotificationIntervalMs) return
     this.#notificationIntervalMs = this.#options.minNotificationIntervalMs
@@ -460,8 +472,10 @@ export class Election {
       this.#notificationIntervalMs * 2,
       this.#options.maxNotificationIntervalMs,
     )
-    this.#replies.clear()
     this.#work.push({ do: 'connect', to: this.#others() })
+    this.#resends++
+    if (this.#hasHopelessVote()) return this.#beginRound()
+    this.#replies.clear()
     this.#broadcast()
     this.#startResendTimer()
     this.#checkQuorum()
@@ -470,6 +484,16 @@ export class Election {
     const canDecideAlone = this.#verifiers!.active.canAskOracle && this.#oracleAllows
     if (!this.#isFinalizing && canDecideAlone && this.#received.has(this.#options.self))
       this.#decide(this.#vote)
+  }
+
+  /**
+   * Returns whether this server has voted for another one for long, and no quorum agrees. The false vote of a program that has claimed
+   * the id of a voter could hold this server in a round for ever: the server that it names may not be a voter for others, nor vote
+   * for itself.
+   */
+  #hasHopelessVote(): boolean {
+    const { self } = this.#options
+    return this.#resends >= MAX_RESENDS && this.#vote.leader !== self && this.#voters.includes(self)
   }
 
   /** Ends the election with the role that follows from the vote. */
