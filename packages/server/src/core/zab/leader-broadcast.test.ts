@@ -133,7 +133,7 @@ describe('a leadership check', () => {
     harness.leader.propose(z(1, 1), makeReconfig(z(1, 1), members(1, 2) + version))
     for (const id of [1, 2]) harness.ack(id, z(1, 1))
     harness.takeLog()
-    expect(harness.pong(1).takeLog()).toEqual(['deliver ping of 1'])
+    expect(harness.pong(1).pong(2).takeLog()).toEqual(['deliver ping of 1', 'deliver ping of 2'])
   })
 
   it('that is requested before the leader is established waits for a round after that', () => {

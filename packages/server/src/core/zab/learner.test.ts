@@ -290,6 +290,7 @@ describe('the history from a leader', () => {
     for (const [zxid, result] of [
       [z(1, 10), leaves],
       [z(1, 9), 'truncate 100000009'],
+      [0, 'truncate 0'],
       [-1, leaves],
     ] as const) {
       const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
@@ -336,6 +337,9 @@ describe('the history from a leader', () => {
     expect(harness.receive('ping').takeLog()).toEqual([])
     harness.receive('diff', z(1, 9))
     expect(harness.learner.nextWork()).toMatchObject({ do: 'leave', reconnect: true })
+    // A tree that is known to be wrong does not get right by a truncation.
+    const ahead = new LearnerHarness(given).acceptEpoch(2).receive('trunc', z(1, 8))
+    expect(ahead.learner.nextWork()).toMatchObject({ do: 'leave', reconnect: true })
     const again = new LearnerHarness({ ...given, acceptedEpoch: 2 }).step({ type: 'connected' })
     again.receive('leaderInfo', z(2, 0), encodeLeaderInfo())
     expect(again.takeLog()).toEqual(['followerInfo 200000000', 'ackEpoch 0 -1'])
