@@ -273,9 +273,31 @@ describe('a member extension', () => {
     expect(decodeMemberExtension(longer, LEARNER_INFO_BYTES)).toEqual(extension)
   })
 
+  it('holds its two flags apart, and a copy of the cluster', () => {
+    for (const [sharesSecret, hasData] of [
+      [false, true],
+      [true, true],
+      [false, false],
+    ] as const) {
+      const given = { ...extension, sharesSecret, hasData }
+      const bytes = withExtension(new Uint8Array(0), given)
+      const decoded = decodeMemberExtension(bytes)
+      bytes.fill(0)
+      expect(decoded).toEqual(given)
+    }
+  })
+
   it('is absent from what Apache ZooKeeper sends, and where it is cut off', () => {
     const extended = withExtension(encodeLearnerInfo(info), extension)
-    for (const other of [null, encodeLearnerInfo(info), extended.subarray(0, -1), new Uint8Array(60)])
+    const unmarked = extended.slice()
+    unmarked[LEARNER_INFO_BYTES + 5]!++
+    for (const other of [
+      unmarked,
+      null,
+      encodeLearnerInfo(info),
+      extended.subarray(0, -1),
+      new Uint8Array(60),
+    ])
       expect(decodeMemberExtension(other, LEARNER_INFO_BYTES)).toBeUndefined()
   })
 })
@@ -371,6 +393,15 @@ describe('a packet splitter', () => {
       expect(splitter.bufferedBytes).toBe(0)
       splitter.push(bytesOf(captured[4]![1]))
     }
+  })
+
+  it('allocates for a packet of a claimed length no more than twice the bytes received', () => {
+    const splitter = new PacketSplitter({ maxData: 1 << 30, packet: () => expect.unreachable() })
+    const before = process.memoryUsage().arrayBuffers
+    splitter.push(bytesOf('00000002 0000000100000002 40000000 abcdef'))
+    for (let i = 0; i < 1000; i++) splitter.push(Uint8Array.of(i))
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1 << 20)
+    expect(splitter.bufferedBytes).toBe(1019)
   })
 
   it('throws nothing but a ProtocolError for random bytes', () => {
