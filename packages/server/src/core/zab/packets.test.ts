@@ -222,8 +222,10 @@ describe('the secret of sessions', () => {
     for (const generation of [0, 2 ** 40]) {
       const secret = { ...report.secret, generation, since: 0 }
       const holders = Array.from({ length: 1000 }, (_, id) => id)
-      const longest = { ...report, secret, holders }
-      expect(decodeSecretReport(encodeSecretReport(longest))).toEqual(longest)
+      for (const others of [holders, []]) {
+        const longest = { secret, holders, others }
+        expect(decodeSecretReport(encodeSecretReport(longest))).toEqual(longest)
+      }
     }
   })
 
@@ -244,7 +246,7 @@ describe('the secret of sessions', () => {
     ],
     [
       'a negative number of servers',
-      Uint8Array.of(...encodeSecretReport(report).subarray(0, 48), 255, 255, 255, 255),
+      Uint8Array.of(...encodeSecretReport(report).subarray(0, 48), 255, 255, 255, 255, 0, 0, 0, 0),
     ],
     ['1,001 servers', encodeSecretReport({ ...report, others: Array.from({ length: 1001 }, (_, id) => id) })],
     [
@@ -318,6 +320,29 @@ describe('a request to stop', () => {
     ['data that are cut off', encodeStopPermitRequest({ number: 1, forMs: 0 }).subarray(0, 10)],
   ])('with %s is refused', (_, data) => {
     expect(() => decodeStopPermitRequest(data)).toThrow(ProtocolError)
+  })
+
+  it('may be for no time or the longest time, of number 0 or more', () => {
+    for (const request of [
+      { number: 0, forMs: 0 },
+      { number: 1, forMs: MAX_STOP_PERMIT_MS },
+    ])
+      expect(decodeStopPermitRequest(encodeStopPermitRequest(request))).toEqual(request)
+  })
+
+  it('is answered with at most 1,000 servers, and no fewer than none', () => {
+    const answerOf = (count: number): Uint8Array =>
+      encodeStopPermitAnswer({
+        number: 1,
+        isGranted: true,
+        missing: [],
+        stopping: Array.from({ length: count }, (_, id) => id),
+      })
+    expect(decodeStopPermitAnswer(answerOf(1000)).stopping).toHaveLength(1000)
+    expect(() => decodeStopPermitAnswer(answerOf(1001))).toThrow(ProtocolError)
+    const negative = answerOf(0)
+    negative.fill(255, 9, 13)
+    expect(() => decodeStopPermitAnswer(negative)).toThrow(ProtocolError)
   })
 
   it('refuses an answer with more servers than any ensemble has', () => {
