@@ -375,6 +375,12 @@ describe('an elected leader', () => {
     expect(harness.takeLog()).toEqual(['drop 53: there are already 1 learners'])
   })
 
+  it('drops no learner for a new connection', () => {
+    const harness = new LeaderHarness(three, { maxUnidentified: 2 }).step({ type: 'start' }).identify(1)
+    for (const from of [50, 51, 52]) harness.step({ type: 'accepted', from })
+    expect(harness.takeLog('drop')).toEqual(['drop 50: there are too many unidentified connections'])
+  })
+
   it('steps down without a quorum in time, in discovery and in synchronisation', () => {
     const discovery = new LeaderHarness(three).step({ type: 'start' })
     expect(discovery.ticks(10).takeLog()).toEqual([])

@@ -474,6 +474,7 @@ describe('an observer', () => {
     const harness = observer().acceptEpoch(1)
     harness.receive('diff').propose(z(1, 1)).commit(z(1, 1))
     harness.inform(z(1, 2))
+    harness.receive('ping', z(1, 2))
     expect(harness.receive('newLeader', z(1, 0)).takeLog()).toEqual([
       'log 100000001',
       'apply 100000001',

@@ -120,6 +120,11 @@ describe('the sync plan with a verified log range', () => {
     expect(planFor(z(2, 4), sources(window, { disk: early }))).toBe('snap')
   })
 
+  it('sends all of a range that begins after an epoch', () => {
+    const later = () => ({ after: z(1, 9), upTo: z(3, 4), epochEnds: [z(2, 4), z(3, 4)] })
+    expect(planFor(z(1, 9), sources(window, { disk: later }))).toMatch(/^diff .* disk 100000009-300000002/)
+  })
+
   it('sends transactions of a range that ends at the base of the window', () => {
     const upToBase = () => ({ after: z(1, 3), upTo: z(3, 2), epochEnds: [z(1, 9), z(2, 4), z(3, 2)] })
     expect(planFor(z(2, 4), sources(window, { disk: upToBase }))).toMatch(/^diff .* disk 200000004-300000002/)
