@@ -1,4 +1,4 @@
-import { CreateMode, OPEN_ACL_UNSAFE, OpCode, Perms, Reader } from '@zabra/protocol'
+import { CreateMode, OPEN_ACL_UNSAFE, OpCode, Perms, Reader, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { describeWrite } from './describe-write.ts'
 import { encodeRequest, only, type RequestSpec } from './testing/preparer-fixture.ts'
@@ -63,6 +63,10 @@ describe('the description of a write', () => {
   })
 
   it('of a reconfiguration, or of a body that cannot be decoded, is empty', () => {
+    const membership = new Writer()
+    for (const list of [null, 'server.1=h:1:2', null]) membership.string(list)
+    membership.longNumber(-1)
+    expect(describeWrite(OpCode.reconfig, new Reader(membership.take()))).toEqual(nothing)
     for (const type of [OpCode.reconfig, OpCode.create, OpCode.delete, OpCode.multi, OpCode.sync]) {
       const reader = new Reader(Uint8Array.of(0, 0, 0, 9))
       expect(describeWrite(type, reader)).toEqual(nothing)
