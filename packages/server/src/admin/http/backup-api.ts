@@ -66,7 +66,7 @@ export const backupRoutes: readonly ApiRoute[] = [
   {
     path: '/api/v1/restore',
     method: 'GET',
-    role: 'admin',
+    role: 'view',
     summary: 'Says what has become of the last snapshot that was sent to this server to replace all data.',
     statuses: [200],
     run: ({ restores }) => describeRestore(restores.state),
