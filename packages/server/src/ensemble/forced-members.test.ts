@@ -2,9 +2,18 @@ import { SeededRandom, silentLogger } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { describe, expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
-import { abandonData, compareStates, forceMembers, readMemberState } from '../persistence/tools/index.ts'
+import {
+  abandonData,
+  compareStates,
+  forceMembers,
+  readDatabase,
+  readMemberState,
+} from '../persistence/tools/index.ts'
+import { IS_LONG } from '../testing/random-runs.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
+/** Random histories. */
+const HISTORIES = IS_LONG ? 100 : 10
 const location = { dataDir: '/data', dataLogDir: '/data' }
 const toolsOf = (ensemble: Ensemble, id: number) => ({
   disk: ensemble.member(id).disk,
@@ -239,5 +248,67 @@ describe('compareStates', () => {
     const later = { ...states[0]!, currentEpoch: states[0]!.currentEpoch! + 1 }
     expect([longest, later, ...states].toSorted(compareStates).at(-1)).toBe(later)
     expect([longest, ...states].toSorted(compareStates).at(-1)).toBe(longest)
+  })
+})
+
+describe('the state that compareStates prefers', () => {
+  /** Plays writes, crashes and transfers on five members until a quorum is lost. Returns the paths of acknowledged writes. */
+  async function play(ensemble: Ensemble, random: SeededRandom): Promise<string[]> {
+    const acknowledged: string[] = []
+    for (let step = 0; step < 8; step++) {
+      const down = [...ensemble.members.keys()].filter((id) => ensemble.member(id).server === undefined)
+      const up = [...ensemble.members.keys()].filter((id) => !down.includes(id))
+      const id = up[random.below(up.length)]!
+      switch (random.below(5)) {
+        case 0:
+          if (down.length < 2) await ensemble.member(id).crash()
+          break
+        case 1:
+          if (down.length > 0) await ensemble.member(down[0]!).start()
+          break
+        case 2:
+          if (ensemble.leader !== undefined) ensemble.server(ensemble.leader).yieldLeadership()
+          break
+        default: {
+          let leader: number | undefined
+          await ensemble.until('a leader', () => (leader = ensemble.leader) !== undefined)
+          // A leader that yields may close its port first.
+          const client = await ensemble.client(leader!).catch(() => undefined)
+          if (client === undefined) break
+          // The last writes of many are in flight when members crash.
+          for (let i = 0; i < 4; i++) client.create(i + 1, `/${step}-${i}`)
+          await ensemble.advance(random.below(2) * 50)
+          for (const reply of client.takeReceived())
+            if (reply.endsWith(':0')) acknowledged.push(`/${step}-${Number(reply.split(':')[0]) - 1}`)
+        }
+      }
+    }
+    return acknowledged
+  }
+
+  it(`has each acknowledged write that any survivor has, in ${HISTORIES} random histories`, async () => {
+    let differing = 0
+    for (let seed = 1; seed <= HISTORIES; seed++) {
+      const random = new SeededRandom(seed)
+      const ensemble = await Ensemble.start(5)
+      const acknowledged = await play(ensemble, random)
+      for (const member of ensemble.members.values()) if (member.server !== undefined) await member.crash()
+      const first = 1 + random.below(5)
+      const survivors = [first, (first % 5) + 1]
+      const read = async (id: number) => {
+        const { disk, compression, logger } = toolsOf(ensemble, id)
+        const contents = await readDatabase(disk, location, compression, logger)
+        const paths = new Set([...contents.nodes()].map(({ path }) => path))
+        const state = await readMemberState(location, toolsOf(ensemble, id))
+        return { state, paths: acknowledged.filter((path) => paths.has(path)) }
+      }
+      const states = await Promise.all(survivors.map(read))
+      states.sort((a, b) => compareStates(a.state, b.state))
+      const chosen = states.at(-1)!
+      for (const { paths } of states)
+        expect(chosen.paths, `seed ${seed}`).toEqual(expect.arrayContaining(paths))
+      if (states[0]!.paths.length < chosen.paths.length) differing++
+    }
+    expect(differing).toBeGreaterThan(0)
   })
 })
