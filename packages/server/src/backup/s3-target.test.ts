@@ -19,7 +19,9 @@ import { verifyDeep } from './verify.ts'
 const PYTHON = `
 import importlib.util, sys
 sys.exit(0 if importlib.util.find_spec('moto') and importlib.util.find_spec('flask') else 1)`
-const hasMoto = spawnSync('python3', ['-c', PYTHON]).status === 0
+/** A Python with moto, where that is not the first one. */
+const python = process.env['ZABRA_PYTHON'] ?? 'python3'
+const hasMoto = spawnSync(python, ['-c', PYTHON]).status === 0
 const SERVE = `
 import sys
 from moto.server import ThreadedMotoServer
@@ -77,7 +79,7 @@ class Store {
   }
 
   static async start(): Promise<Store> {
-    const moto = spawn('python3', ['-c', SERVE], { stdio: ['pipe', 'pipe', 'ignore'] })
+    const moto = spawn(python, ['-c', SERVE], { stdio: ['pipe', 'pipe', 'ignore'] })
     const port = await new Promise<number>((resolve, reject) => {
       moto.stdout.once('data', (line: Buffer) => resolve(Number(line.toString())))
       moto.once('exit', () => reject(new Error('moto has ended')))
