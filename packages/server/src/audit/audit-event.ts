@@ -63,26 +63,17 @@ const unicodeEscape = (one: string): string => `\\u${one.charCodeAt(0).toString(
 
 const hex = (value: bigint | number): string => `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`
 
-/** The text about a client in its last line, by its names, which stay the same array until it logs in again. */
-const clientTexts = new WeakMap<
-  readonly string[],
-  { readonly session: SessionId | undefined; readonly ip: string | undefined; readonly text: string }
->()
-
+/** Formats the fields about the client of an event, with the tab behind them. */
 function clientText({ session, users, ip }: AuditEvent): string {
-  const known = users === undefined ? undefined : clientTexts.get(users)
-  if (known !== undefined && known.session === session && known.ip === ip) return known.text
   let text = session === undefined ? '' : `session=${hex(session)}\t`
   if (users !== undefined && users.length > 0) text += `user=${escape(users.join(','))}\t`
-  if (ip !== undefined) text += `ip=${escape(ip)}\t`
-  if (users !== undefined) clientTexts.set(users, { session, ip, text })
-  return text
+  return ip === undefined ? text : `${text}ip=${escape(ip)}\t`
 }
 
 /** Formats an event as Apache ZooKeeper does: `key=value` fields separated by tabs, in its order. */
 export function apacheLine(event: AuditEvent): string {
-  const { operation, path, mode, acl, scheme, lost, result } = event
-  let line = `${clientText(event)}operation=${escape(operation)}\t`
+  const { path, mode, acl, scheme, lost, result } = event
+  let line = `${clientText(event)}operation=${escape(event.operation)}\t`
   if (path !== undefined) line += `znode=${escape(path)}\t`
   if (mode !== undefined) line += `znode_type=${mode}\t`
   if (acl !== undefined) line += `acl=${escape(aclTexts(acl).join(','))}\t`

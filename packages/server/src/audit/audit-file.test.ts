@@ -70,6 +70,18 @@ describe('an audit file', () => {
     expect(lines.filter((one) => one.startsWith('lost'))).toEqual(['lost 4'])
   })
 
+  it('counts the bytes of the lines that wait, not their characters', async () => {
+    const { file, disk } = await openFile({ maxBytes: 100_000_000 })
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    disk.beforeWrite = () => held
+    const line = `${'€'.repeat(341)}`
+    const kept = Array.from({ length: 5000 }, () => file.append(line)).filter(Boolean).length
+    expect(kept).toBe(4096)
+    release()
+    await file.close()
+  })
+
   it('is written once for the lines of ten milliseconds', async () => {
     const { file, disk, clock, text } = await openFile()
     let writes = 0

@@ -1,4 +1,4 @@
-import type { Cancel, Clock, Disk, DiskWriter, Logger } from '@zabra/runtime'
+import { DiskError, type Cancel, type Clock, type Disk, type DiskWriter, type Logger } from '@zabra/runtime'
 
 export interface AuditFileOptions {
   readonly path: string
@@ -16,10 +16,12 @@ export interface AuditFileOptions {
 const MAX_WAITING = 4 * 1024 * 1024
 /** Bytes of one write, unless a line is longer. */
 const WRITE_BYTES = 256 * 1024
-/** Characters of lines that are encoded together: lines that wait as text are copied by the garbage collector. */
-const ENCODE_CHARS = 8 * 1024
+/** Buffers that are kept for reuse: one is filled while the other is written. */
+const MAX_FREE = 2
 /** UTF-8 has no more bytes for a UTF-16 unit. */
 const MAX_BYTES_PER_CHAR = 3
+/** Characters of a line from which on its length in bytes is determined first, so that buffers are not left half empty. */
+const LONG_CHARS = 1024
 /** Time for which lines are collected before they are written, in milliseconds: a write costs as much as ten lines. */
 const COLLECT_MS = 10
 /** Time until a failed write is tried again, in milliseconds. */
@@ -27,11 +29,10 @@ const RETRY_MS = 1000
 const NEWLINE = 10
 
 /** Lines of one write. */
-interface Batch {
+export interface LineBuffer {
   readonly bytes: Uint8Array
   length: number
   lines: number
-  chars: number
 }
 
 const encoder = new TextEncoder()
@@ -45,13 +46,12 @@ export class AuditFile {
   #writer: DiskWriter | undefined
   /** The length of the file. */
   #position = 0
-  /** The lines that wait, the newest as text. */
-  readonly #batches: Batch[] = []
-  #text = ''
-  #textLines = 0
-  /** The bytes of the last write, for the next batch. */
-  #free: Uint8Array | undefined
-  /** Characters of all lines that wait. */
+  /** The lines that wait, the oldest first. */
+  readonly #buffers: LineBuffer[] = []
+  /** The buffer that is being written; nothing is added to it. */
+  #writing: LineBuffer | undefined
+  readonly #free: Uint8Array[] = []
+  /** Bytes of all lines that wait. */
   #waiting = 0
   #lost = 0
   #isFailing = false
@@ -98,14 +98,25 @@ export class AuditFile {
 
   /** Adds a line, without its newline. Returns false when the line is lost. */
   append(line: string): boolean {
-    if (this.#waiting >= MAX_WAITING) {
-      this.#lost++
-      return false
-    }
-    if (this.#lost > 0 && !this.#isFailing) this.#push(this.#options.lostLine(this.#takeLost()))
+    if (!this.#hasRoom()) return false
     this.#push(line)
-    this.#collect()
     return true
+  }
+
+  /**
+   * Returns a buffer with room for a line of at most so many bytes, which the caller puts at its `length` before it calls `added`.
+   * Returns undefined when the line is lost.
+   */
+  reserve(bytes: number): LineBuffer | undefined {
+    return this.#hasRoom() ? this.#bufferFor(bytes) : undefined
+  }
+
+  /** Ends a line, its newline included, before `end` of the buffer. */
+  added(buffer: LineBuffer, end: number): void {
+    this.#waiting += end - buffer.length
+    buffer.length = end
+    buffer.lines++
+    if (this.#cancelWait === undefined) this.#collect()
   }
 
   /** Opens the file again before the next line, since it may have been renamed. */
@@ -128,48 +139,45 @@ export class AuditFile {
     await this.#closeWriter()
   }
 
-  #push(line: string): void {
-    this.#text += `${line}\n`
-    this.#textLines++
-    this.#waiting += line.length + 1
-    if (this.#text.length >= ENCODE_CHARS) this.#encode()
+  /** Returns whether another line may wait, and adds what is to be said about lost ones. Counts the line as lost otherwise. */
+  #hasRoom(): boolean {
+    if (this.#waiting >= MAX_WAITING) {
+      this.#lost++
+      return false
+    }
+    if (this.#lost > 0 && !this.#isFailing) this.#pushLost()
+    return true
   }
 
-  /** Encodes the newest lines into a batch with room for them. */
-  #encode(): void {
-    if (this.#textLines === 0) return
-    const { length: chars } = this.#text
-    const room = chars * MAX_BYTES_PER_CHAR
-    let batch = this.#batches.at(-1)
-    // The first batch may be written now.
-    if (
-      batch === undefined ||
-      batch.bytes.length - batch.length < room ||
-      (this.#isWriting && this.#batches.length === 1)
-    ) {
-      const bytes =
-        this.#free !== undefined && this.#free.length >= room
-          ? this.#free
-          : new Uint8Array(Math.max(WRITE_BYTES, room))
-      this.#free = undefined
-      batch = { bytes, length: 0, lines: 0, chars: 0 }
-      this.#batches.push(batch)
-    }
-    batch.length += encoder.encodeInto(this.#text, batch.bytes.subarray(batch.length)).written
-    batch.lines += this.#textLines
-    batch.chars += chars
-    this.#text = ''
-    this.#textLines = 0
+  #push(line: string): void {
+    const encoded = line.length < LONG_CHARS ? undefined : encoder.encode(line)
+    const buffer = this.#bufferFor((encoded?.length ?? line.length * MAX_BYTES_PER_CHAR) + 1)
+    const { bytes, length } = buffer
+    if (encoded !== undefined) bytes.set(encoded, length)
+    const end = length + (encoded?.length ?? encoder.encodeInto(line, bytes.subarray(length)).written)
+    bytes[end] = NEWLINE
+    this.added(buffer, end + 1)
+  }
+
+  #pushLost(): void {
+    const lost = this.#lost
+    this.#lost = 0
+    this.#push(this.#options.lostLine(lost))
+  }
+
+  /** Returns the newest buffer if it has room, else a new one. */
+  #bufferFor(room: number): LineBuffer {
+    const newest = this.#buffers.at(-1)
+    if (newest !== undefined && newest !== this.#writing && newest.bytes.length - newest.length >= room)
+      return newest
+    const bytes = room <= WRITE_BYTES ? this.#free.pop() : undefined
+    const buffer = { bytes: bytes ?? new Uint8Array(Math.max(WRITE_BYTES, room)), length: 0, lines: 0 }
+    this.#buffers.push(buffer)
+    return buffer
   }
 
   get #waitingLines(): number {
-    return this.#batches.reduce((sum, { lines }) => sum + lines, this.#textLines)
-  }
-
-  #takeLost(): number {
-    const lost = this.#lost
-    this.#lost = 0
-    return lost
+    return this.#buffers.reduce((sum, { lines }) => sum + lines, 0)
   }
 
   /** Writes the lines that wait a little later, unless that is under way. */
@@ -200,9 +208,8 @@ export class AuditFile {
 
   /** Writes the oldest lines. Resolves to whether they are written. */
   async #writeSome(): Promise<boolean> {
-    this.#encode()
-    const batch = this.#batches[0]!
-    const bytes = batch.bytes.subarray(0, batch.length)
+    const buffer = (this.#writing = this.#buffers[0]!)
+    const bytes = buffer.bytes.subarray(0, buffer.length)
     try {
       await this.#prepareFile(bytes.length)
       await this.#writer!.write(bytes, this.#position)
@@ -210,11 +217,13 @@ export class AuditFile {
     } catch (error) {
       this.#fail(error)
       return false
+    } finally {
+      this.#writing = undefined
     }
     this.#position += bytes.length
-    this.#batches.shift()
-    this.#waiting -= batch.chars
-    if (batch.bytes.length === WRITE_BYTES) this.#free = batch.bytes
+    this.#buffers.shift()
+    this.#waiting -= bytes.length
+    if (buffer.bytes.length === WRITE_BYTES && this.#free.length < MAX_FREE) this.#free.push(buffer.bytes)
     this.#recover()
     return true
   }
@@ -237,7 +246,9 @@ export class AuditFile {
     const nameOf = (index: number): string => (index === 0 ? path : `${path}.${index}`)
     if (maxFiles === 0) return this.#disk.remove(path)
     for (let index = maxFiles - 1; index >= 0; index--)
-      if (await this.#disk.exists(nameOf(index))) await this.#disk.rename(nameOf(index), nameOf(index + 1))
+      await this.#disk.rename(nameOf(index), nameOf(index + 1)).catch((error: unknown) => {
+        if (!(error instanceof DiskError && error.code === 'ENOENT')) throw error
+      })
   }
 
   #stopWaiting(): void {
@@ -261,7 +272,7 @@ export class AuditFile {
     if (this.#isFailing)
       this.#logger.warn({ path: this.#options.path, lost: this.#lost }, 'The audit file can be written again')
     this.#isFailing = false
-    if (this.#lost > 0) this.#push(this.#options.lostLine(this.#takeLost()))
+    if (this.#lost > 0) this.#pushLost()
   }
 
   async #closeWriter(): Promise<void> {

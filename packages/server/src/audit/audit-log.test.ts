@@ -176,7 +176,14 @@ describe('the audit log', () => {
   it('escapes what ends a line as Unicode does, commands a terminal, or changes the direction of text', async () => {
     const client = await start()
     client.create(1, '/a\u0085b\u2028c\u001b[2K\u000b\u202eé')
-    expect((await writes(client))[0]).toContain('znode=/a\\u0085b\\u2028c\\u001b[2K\\u000b\\u202eé\t')
+    client.set(2, `/a\u0085é${'x'.repeat(300)}`, '')
+    client.set(3, '/a\u0085é', '')
+    const all = await writes(client)
+    expect(all[0]).toContain('znode=/a\\u0085b\\u2028c\\u001b[2K\\u000b\\u202eé\t')
+    expect(all.slice(1)).toEqual([
+      `ERROR operation=setData\tznode=/a\\u0085é${'x'.repeat(300)}\tresult=failure`,
+      'ERROR operation=setData\tznode=/a\\u0085é\tresult=failure',
+    ])
   })
 
   it('records logins with the user and never a password or its hash', async () => {

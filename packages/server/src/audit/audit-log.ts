@@ -1,5 +1,6 @@
 import type { Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
+import { ApacheLines } from './apache-lines.ts'
 import {
   apacheLine,
   fileLine,
@@ -29,12 +30,13 @@ export class AuditLog {
   readonly #platform: Pick<Platform, 'clock' | 'logger'>
   readonly #categories: ReadonlySet<AuditCategory>
   readonly #file: AuditFile | undefined
+  /** Formats the lines of the file, unless they are JSON. */
+  readonly #lines: ApacheLines | undefined
   /** The user whose process the server is. */
   readonly #owner: readonly string[]
   #id = 0
-  /** The time of the last line as a number and as text: under load many lines have the same one. */
-  #time = 0
-  #timeText = ''
+  /** The wall-clock time of the lines of this turn of the event loop; undefined before the first one. */
+  #time: number | undefined
   /** The events of transactions with many lines, of which the first is being formatted. */
   readonly #long: Iterator<AuditEvent>[] = []
 
@@ -50,11 +52,10 @@ export class AuditLog {
       auditFileCount: maxFiles,
       auditFsync: fsync,
     } = settings
-    if (path !== undefined)
-      this.#file = new AuditFile(
-        { path, maxBytes, maxFiles, fsync, lostLine: (n) => this.#lostLine(n) },
-        platform,
-      )
+    if (path === undefined) return
+    const lostLine = (count: number): string => this.#lostLine(count)
+    this.#file = new AuditFile({ path, maxBytes, maxFiles, fsync, lostLine }, platform)
+    if (!this.#isJson) this.#lines = new ApacheLines(this.#file)
   }
 
   /** Returns undefined where the settings ask for no audit log. Rejects with a `DiskError` when the file cannot be written. */
@@ -77,14 +78,18 @@ export class AuditLog {
 
   record(event: AuditEvent): void {
     if (!this.#categories.has(event.category)) return
-    const stamp = { time: this.#platform.clock.wall(), id: ++this.#id, serverId: this.#settings.serverId }
+    this.#id++
+    if (this.#lines !== undefined) {
+      if (!this.#lines.add(event, this.#now())) this.lost++
+      return
+    }
     if (this.#file !== undefined) {
-      if (!this.#file.append(this.#lineOf(event, stamp))) this.lost++
+      if (!this.#file.append(JSON.stringify(jsonFields(event, this.#stamp())))) this.lost++
       return
     }
     const { logger } = this.#platform
     const [context, message] = this.#isJson
-      ? [{ audit: jsonFields(event, stamp) }, 'audit']
+      ? [{ audit: jsonFields(event, this.#stamp()) }, 'audit']
       : [{}, apacheLine(event)]
     if (event.result === 'failure') logger.error({ part: 'audit', ...context }, message)
     else logger.info({ part: 'audit', ...context }, message)
@@ -148,20 +153,24 @@ export class AuditLog {
 
   #lostLine(lost: number): string {
     const event = { category: 'admin', operation: 'auditLinesLost', lost, result: 'failure' } as const
-    const stamp = { time: this.#platform.clock.wall(), id: this.#id, serverId: this.#settings.serverId }
-    return this.#lineOf(event, stamp)
+    return this.#isJson
+      ? JSON.stringify(jsonFields(event, this.#stamp()))
+      : fileLine(event, fileTime(this.#now()))
   }
 
   get #isJson(): boolean {
     return this.#settings.auditFormat === 'json'
   }
 
-  #lineOf(event: AuditEvent, stamp: AuditStamp): string {
-    if (this.#isJson) return JSON.stringify(jsonFields(event, stamp))
-    if (stamp.time !== this.#time || this.#timeText === '') {
-      this.#time = stamp.time
-      this.#timeText = fileTime(stamp.time)
-    }
-    return fileLine(event, this.#timeText)
+  #stamp(): AuditStamp {
+    return { time: this.#now(), id: this.#id, serverId: this.#settings.serverId }
+  }
+
+  /** Returns the wall-clock time, read once in a turn of the event loop, which is short. */
+  #now(): number {
+    if (this.#time !== undefined) return this.#time
+    const { clock } = this.#platform
+    clock.immediate(() => (this.#time = undefined))
+    return (this.#time = clock.wall())
   }
 }

@@ -1,4 +1,4 @@
-import { CreateMode, ErrorCode, OpCode, type Reader } from '@zabra/protocol'
+import { CreateMode, ErrorCode, OpCode, readText, type Reader } from '@zabra/protocol'
 import { describeWrite, type WriteDescription } from '../core/prepare/index.ts'
 import { userName } from '../core/auth/index.ts'
 import { failureOf } from '../core/tree/index.ts'
@@ -36,6 +36,7 @@ const MODE_NAMES: ReadonlyMap<number, string> = new Map(
 export class AuditedPipeline implements RequestPipeline {
   readonly #pipeline: RequestPipeline
   readonly #audit: AuditLog
+  readonly #paths = new PathCopies()
   readonly deleteContainer?: NonNullable<RequestPipeline['deleteContainer']>
 
   constructor(pipeline: RequestPipeline, audit: AuditLog) {
@@ -75,10 +76,14 @@ export class AuditedPipeline implements RequestPipeline {
   write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     if (this.#audit.refusesWrites) return ErrorCode.SYSTEMERROR
     if (!this.#audit.records('writes')) return this.#pipeline.write(write, body, callback, startedAt)
-    const description = describeWrite(write.type, body)
-    const audited = new AuditedWrite(this.#audit, write, description, callback)
+    const { offset } = body
+    const pathAt = this.#paths.add(write.type, body)
+    const description = pathAt === -1 ? describeWrite(write.type, body) : undefined
+    const audited = new AuditedWrite(this.#audit, write, callback, description, this.#paths.bytes, pathAt)
     const err = this.#pipeline.write(write, body, audited, startedAt)
-    if (err !== ErrorCode.OK) recordFailure(this.#audit, write, description, err)
+    if (err === ErrorCode.OK) return err
+    body.offset = offset
+    recordFailure(this.#audit, write, describeWrite(write.type, body), err)
     return err
   }
 
@@ -135,18 +140,75 @@ export function recordRefusal(audit: AuditLog, write: ClientWrite, body: Reader,
   if (audit.records('writes')) recordFailure(audit, write, describeWrite(write.type, body), err)
 }
 
+/** Bytes that the copies of many paths share. */
+const SHARED_BYTES = 1 << 16
+/** Bytes of the longest path that is copied, and of the number before it. */
+const MAX_COPY = 256
+const LENGTH_BYTES = 2
+
+/**
+ * Copies the paths of requests that have nothing else to describe, as bytes into one array after the other. The bytes of a request are
+ * valid during a call only, and only a failure needs its path: decoding each path, and keeping it while the write is in flight,
+ * costs more than the rest of recording it.
+ */
+class PathCopies {
+  bytes = new Uint8Array(0)
+  #used = 0
+
+  /** Copies the path of a request. Returns where in `bytes` it is; -1 if the request has to be described instead. */
+  add(type: number, body: Reader): number {
+    if (type !== OpCode.setData && type !== OpCode.delete) return -1
+    const { offset, bytes } = body
+    if (body.remaining < 4) return -1
+    const length = body.int()
+    body.offset = offset
+    const start = offset + 4
+    if (length < 0 || length > MAX_COPY || length > body.end - start) return -1
+    if (this.#used + LENGTH_BYTES + length > this.bytes.length) {
+      this.bytes = new Uint8Array(SHARED_BYTES)
+      this.#used = 0
+    }
+    const at = this.#used
+    const into = this.bytes
+    into[at] = length >> 8
+    into[at + 1] = length & 0xff
+    for (let i = 0; i < length; i++) into[at + LENGTH_BYTES + i] = bytes[start + i]!
+    this.#used = at + LENGTH_BYTES + length
+    return at
+  }
+}
+
+function copiedPath(bytes: Uint8Array, at: number): string {
+  const length = (bytes[at]! << 8) | bytes[at + 1]!
+  return readText(bytes, at + LENGTH_BYTES, at + LENGTH_BYTES + length)
+}
+
 /** A write of a client that is recorded after its reply. */
 class AuditedWrite implements WriteCallback {
   readonly #audit: AuditLog
-  readonly #write: ClientWrite
-  readonly #description: WriteDescription
+  readonly #sessionId: SessionId
+  readonly #identities: readonly Identity[]
   readonly #callback: WriteCallback
+  readonly #description: WriteDescription | undefined
+  /** Where the path is, of a write without description. */
+  readonly #paths: Uint8Array
+  readonly #pathAt: number
 
-  constructor(audit: AuditLog, write: ClientWrite, description: WriteDescription, callback: WriteCallback) {
+  constructor(
+    audit: AuditLog,
+    { sessionId, identities }: ClientWrite,
+    callback: WriteCallback,
+    description: WriteDescription | undefined,
+    paths: Uint8Array,
+    pathAt: number,
+  ) {
     this.#audit = audit
-    this.#write = write
-    this.#description = description
+    this.#sessionId = sessionId
+    this.#identities = identities
     this.#callback = callback
+    this.#description = description
+    this.#paths = paths
+    this.#pathAt = pathAt
   }
 
   onPart(txn: SubTxn, isApplied: boolean): void {
@@ -157,27 +219,32 @@ class AuditedWrite implements WriteCallback {
     this.#callback.onApplied(write, err)
     const { header, txn } = write.logged
     const failure = failureIn(txn) ?? err
-    if (failure !== ErrorCode.OK)
-      return recordFailure(this.#audit, this.#write, this.#description, failure, header.zxid)
-    const origin = originOf(this.#write)
-    const { mode, modes } = this.#description
-    if (txn.type === OpCode.multi)
-      this.#audit.recordAll(txn.txns.length, partEvents(origin, header.zxid, txn.txns, modes))
-    else this.#recordSuccess(origin, header.zxid, txn as SubTxn, mode)
+    if (failure !== ErrorCode.OK) return this.#recordFailure(write, failure, header.zxid)
+    const origin = originOf(this.#requestOf(write))
+    if (txn.type === OpCode.multi) {
+      const modes = this.#description?.modes ?? []
+      return this.#audit.recordAll(txn.txns.length, partEvents(origin, header.zxid, txn.txns, modes))
+    }
+    const event = successOf(origin, header.zxid, txn as SubTxn, this.#description?.mode)
+    if (event !== undefined) this.#audit.record(event)
   }
 
   onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
     this.#callback.onLost(write)
-    recordFailure(this.#audit, this.#write, this.#description, ErrorCode.SYSTEMERROR)
+    this.#recordFailure(write, ErrorCode.SYSTEMERROR)
   }
 
   onSynced(): void {
     this.#callback.onSynced()
   }
 
-  #recordSuccess(origin: EventOrigin, zxid: Zxid, txn: SubTxn, mode: number | undefined): void {
-    const event = successOf(origin, zxid, txn, mode)
-    if (event !== undefined) this.#audit.record(event)
+  #recordFailure(write: Pick<AcceptedWrite, 'xid' | 'type'>, err: number, zxid?: Zxid): void {
+    const description = this.#description ?? { path: copiedPath(this.#paths, this.#pathAt) }
+    recordFailure(this.#audit, this.#requestOf(write), description, err, zxid)
+  }
+
+  #requestOf({ xid, type }: Pick<AcceptedWrite, 'xid' | 'type'>): ClientWrite {
+    return { sessionId: this.#sessionId, xid, type, identities: this.#identities }
   }
 }
 
@@ -209,7 +276,7 @@ function failureIn(txn: Txn): number | undefined {
 function recordFailure(
   audit: AuditLog,
   write: ClientWrite,
-  { path, acl, mode }: WriteDescription,
+  { path, acl, mode }: Partial<WriteDescription>,
   err: number,
   zxid?: Zxid,
 ): void {
