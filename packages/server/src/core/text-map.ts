@@ -23,6 +23,14 @@ export function hashText(text: string, key: number): number {
   return hash
 }
 
+function* atMost<T>(count: number, elements: Iterable<T>): Generator<T, void> {
+  let left = count
+  for (const element of elements) {
+    if (left-- === 0) return
+    yield element
+  }
+}
+
 /**
  * Maps texts that clients choose to values, as a `Map` does.
  *
@@ -76,15 +84,22 @@ export class TextMap<V> {
     return true
   }
 
-  /** Yields the entries, those included that are added meanwhile. Entries may be deleted meanwhile. */
+  /**
+   * Yields the entries: all that are held until they are yielded, and no more than there are now, so that it ends although entries are
+   * added meanwhile. Entries may be deleted meanwhile.
+   */
   *[Symbol.iterator](): Generator<[text: string, value: V], void> {
-    yield* this.#short
-    if (this.#long !== undefined) for (const texts of this.#long.values()) yield* texts
+    const long = this.#longSize
+    yield* atMost(this.#short.size, this.#short)
+    yield* atMost(long, this.#longEntries())
   }
 
   *keys(): Generator<string, void> {
-    yield* this.#short.keys()
-    if (this.#long !== undefined) for (const texts of this.#long.values()) yield* texts.keys()
+    for (const [text] of this) yield text
+  }
+
+  *#longEntries(): Generator<[text: string, value: V], void> {
+    if (this.#long !== undefined) for (const texts of this.#long.values()) yield* texts
   }
 
   #sameHash(text: string): Map<string, V> | undefined {

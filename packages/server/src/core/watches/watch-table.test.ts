@@ -48,6 +48,21 @@ describe('WatchTable', () => {
     expect(modes()).toEqual([true, false, false])
   })
 
+  it('yields a long path that it holds all the time, though short ones are replaced while it is iterated', () => {
+    const table = new WatchTable<TestWatcher>()
+    const one = new TestWatcher(1)
+    const long = `/${'x'.repeat(20_000)}`
+    for (const path of ['/a', '/b', long]) table.add(path, one, WatchBits.ONE_SHOT)
+    const seen: string[] = []
+    for (const [path] of table.entries()) {
+      seen.push(path)
+      if (path !== '/a') continue
+      for (const gone of ['/a', '/b']) table.remove(gone, one, ~0)
+      for (const added of ['/c', '/d']) table.add(added, one, WatchBits.ONE_SHOT)
+    }
+    expect(seen).toEqual(['/a', '/c', long])
+  })
+
   it('distinguishes another watcher from the only watcher of a path', () => {
     const table = new WatchTable<TestWatcher>()
     const [one, two] = [new TestWatcher(1), new TestWatcher(2)]

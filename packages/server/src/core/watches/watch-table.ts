@@ -106,12 +106,9 @@ export class WatchTable<W extends Watcher> {
     else visit(held.watcher, held.modes)
   }
 
-  /** Yields each path with its watchers: as many as there are now, since a map is iterated with what is added meanwhile. */
+  /** Yields each path with its watchers: those that are held until they are yielded, and no more than there are now. */
   *entries(): Generator<[path: string, watchers: W[]]> {
-    let left = this.#paths.size
-    for (const [path, held] of this.#paths) {
-      if (left-- === 0) return
+    for (const [path, held] of this.#paths)
       yield [path, held instanceof Map ? [...held.keys()] : [held.watcher]]
-    }
   }
 }
