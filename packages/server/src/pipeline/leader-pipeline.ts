@@ -54,6 +54,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   /** Syncs, and refusals of sessions, that wait for a confirmation of leadership. */
   #confirming = 0
   #hasEnded = false
+  /** Learners whose connections are closed, while actions of theirs may still wait. */
+  readonly #gone = new WeakSet<object>()
 
   constructor(options: LeaderPipelineOptions<L>) {
     this.#options = options
@@ -194,6 +196,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /** Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. */
   removeLearner(learner: object): void {
+    this.#gone.add(learner)
     this.#learnerOrder.remove(learner)
   }
 
@@ -276,7 +279,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     answer: (valid: boolean) => void,
     isConfirmed = false,
   ): void {
-    if (this.#hasEnded) return
+    // The session may have been created meanwhile through another server, which owns it then.
+    if (this.#hasEnded || this.#gone.has(owner)) return
     const { preparer, lastZxid } = this.proposer
     if (this.#sessions.isCreating(id) || preparer.hasPendingChange(sessionUserPath(id))) {
       const decide = (): void => this.#decideRevalidation(owner, id, timeout, answer, isConfirmed)

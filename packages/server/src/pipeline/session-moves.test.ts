@@ -104,3 +104,32 @@ it('a leader answers a revalidation behind a large request when the session that
   await ensemble.settle()
   expect(answers).toEqual([true])
 })
+
+it('a leader leaves a session with its owner when a learner that had asked for it before its creation is gone', async () => {
+  const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
+  const [gone, owner] = ensemble.learners
+  const { clientService, pipeline } = ensemble.leader
+  const sessionId = 0x7700_0000_0000_0002n
+  const request = (cxid: number, type: number, bytes: Uint8Array): void =>
+    clientService.runTurn(() =>
+      pipeline.submitForwarded(owner!, { sessionId, cxid, type, body: bytes, identities: [] }),
+    )
+  const client = await ensemble.leader.connect()
+  client.create(1, '/a')
+  await ensemble.settle()
+  ensemble.holdsConfirms = true
+  const answers: boolean[] = []
+  clientService.runTurn(() =>
+    pipeline.revalidateForLearner(gone!, sessionId, 10_000, (valid) => answers.push(valid)),
+  )
+  clientService.runTurn(() => pipeline.removeLearner(gone!))
+  const timeout = new Writer()
+  timeout.int(10_000)
+  request(0, OpCode.createSession, timeout.take())
+  await ensemble.settle()
+  ensemble.holdsConfirms = false
+  await ensemble.settle()
+  request(1, OpCode.setData, body(OpCode.setData))
+  const { txn } = decodeLoggedTxn(new Reader(ensemble.proposals.at(-1)!.payload))
+  expect([answers, txn.type]).toEqual([[], OpCode.setData])
+})
