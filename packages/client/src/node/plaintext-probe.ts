@@ -2,29 +2,36 @@ import {
   NetworkError,
   type AbortSignalLike,
   type Address,
+  type Clock,
   type Connection,
   type Network,
 } from '@zabra/runtime'
 
 /** Most addresses whose answer is kept. */
 const MAX_KEPT = 64
+/** Time for which an answer is kept, in milliseconds: a server may be started again with or without TLS. */
+const KEPT_MS = 60_000
 
 /**
  * Returns a network over TLS that says so when a port has no TLS. A ZooKeeper server closes a connection whose first bytes are a
- * TLS handshake, as a server does that is just stopping. A four-letter word over `plain` tells the two apart; each address
- * is asked until it has answered or closed the connection.
+ * TLS handshake, as a server does that is just stopping. A four-letter word over `plain` tells the two apart; what an
+ * address has answered is kept for a minute.
  */
-export function withPlaintextProbe<N extends Network>(secure: N, plain: Network): N {
-  const answers = new Map<string, boolean>()
+export function withPlaintextProbe<N extends Network>(
+  secure: N,
+  plain: Network,
+  clock: Pick<Clock, 'monotonic'>,
+): N {
+  const answers = new Map<string, { readonly isText: boolean; readonly until: number }>()
   const answersInPlaintext = async (to: Address, signal: AbortSignalLike | undefined): Promise<boolean> => {
     const key = `${to.host}:${to.port}`
     const known = answers.get(key)
-    if (known !== undefined) return known
+    if (known !== undefined && clock.monotonic() < known.until) return known.isText
     const answer = await hasWords(plain, to, signal)
     // An attempt that was aborted has learned nothing for later ones.
     if (answer === undefined) return false
     if (answers.size >= MAX_KEPT) answers.clear()
-    answers.set(key, answer)
+    answers.set(key, { isText: answer, until: clock.monotonic() + KEPT_MS })
     return answer
   }
   return {

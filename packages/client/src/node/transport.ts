@@ -64,7 +64,7 @@ export function nodeTransport(options: NodeTransportOptions = {}): NodeTransport
   return {
     ...networkTransport({
       tcp: nodeNetwork,
-      tls: withPlaintextProbe(secure, nodeNetwork),
+      tls: withPlaintextProbe(secure, nodeNetwork, keepAliveNodeClock),
       ws: lazyWebSocketNetwork({ clock: keepAliveNodeClock, pingIntervalMs: 0 }),
       wss: lazyWebSocketNetwork({
         clock: keepAliveNodeClock,
