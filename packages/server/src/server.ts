@@ -1,5 +1,5 @@
 import type { Platform } from '@zabra/runtime'
-import { AdminServer, ServerBackups } from './admin/index.ts'
+import { AdminServer, CountedLogger, ServerBackups } from './admin/index.ts'
 import { AuditLog } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
 import { Member, type MemberParts } from './ensemble/member.ts'
@@ -16,13 +16,15 @@ import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
  * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, platform: Platform): Promise<Server> {
+  const logger = new CountedLogger(platform.logger)
+  const counted = { ...platform, logger }
   // Opened first, so that probes see the recovery.
-  const audit = await AuditLog.open(settings, platform)
-  const admin = new AdminServer(settings, platform, audit)
+  const audit = await AuditLog.open(settings, counted)
+  const admin = new AdminServer(settings, counted, { audit, logLines: logger.lines })
   try {
-    const backups = await ServerBackups.open(settings, platform)
+    const backups = await ServerBackups.open(settings, counted)
     await admin.listen()
-    const member = await startMember(settings, platform, { admin, audit, backups })
+    const member = await startMember(settings, counted, { admin, audit, backups })
     audit?.recordServer('serverStart', 'success')
     return member
   } catch (error) {

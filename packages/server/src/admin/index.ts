@@ -2,6 +2,7 @@
 export { AdminServer } from './http/admin-server.ts'
 export { AdminTokens } from './http/tokens.ts'
 export { adminTls } from './http/tls.ts'
+export { CountedLogger } from './counted-logger.ts'
 export { RestoreRefusal, type AdminTarget, type HealthCheck } from './admin-target.ts'
 export type { DirectoryReport, ServerReport } from './server-report.ts'
 export { FourLetterCommands } from './four-letter-commands.ts'

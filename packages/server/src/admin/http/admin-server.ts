@@ -59,6 +59,7 @@ export class AdminServer {
   readonly #settings: ServerSettings
   readonly #platform: Platform
   readonly #audit: AuditLog | undefined
+  readonly #logLines: Readonly<Record<string, number>>
   readonly #access: AdminAccess
   readonly #logLevel: LogLevelControl
   readonly #cluster: ClusterProbe
@@ -83,9 +84,17 @@ export class AdminServer {
   #lastRestoreAt = -Infinity
   readonly #restores: Restores
 
-  /** Without `audit` no request is recorded. */
-  constructor(settings: ServerSettings, platform: Platform, audit?: AuditLog) {
+  /** Without `audit` no request is recorded. `logLines` holds the lines of the log by level, for the metrics. */
+  constructor(
+    settings: ServerSettings,
+    platform: Platform,
+    {
+      audit,
+      logLines = {},
+    }: { audit?: AuditLog | undefined; logLines?: Readonly<Record<string, number>> } = {},
+  ) {
     this.#audit = audit
+    this.#logLines = logLines
     this.#settings = settings
     this.#platform = platform
     this.#logLevel = new LogLevelControl(platform)
@@ -386,7 +395,8 @@ export class AdminServer {
 
   async #collect(): Promise<CollectedFigures> {
     const disks = new Map<string, DiskSpace>()
-    if (this.#target === undefined) return { disks }
+    const logLines = this.#logLines
+    if (this.#target === undefined) return { disks, logLines }
     const { directories, platform, service } = this.#target
     if (service !== undefined) this.#survey.refresh(service.tree)
     for (const folder of new Set([directories.snapshots, directories.logs])) {
@@ -396,7 +406,7 @@ export class AdminServer {
     }
     const newest = await newestSnapshot(platform.disk, directories).catch(() => undefined)
     const sizes = await fileSizes(platform.disk, directories).catch(() => undefined)
-    return { disks, tree: this.#survey.report, lastSnapshotAt: newest?.at, sizes }
+    return { disks, logLines, tree: this.#survey.report, lastSnapshotAt: newest?.at, sizes }
   }
 
   // Commands

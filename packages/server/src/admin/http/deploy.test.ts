@@ -57,6 +57,7 @@ async function metricsOfProcess(): Promise<string> {
   try {
     return [
       ...prometheusText(server as Member, {
+        logLines: { info: 1 },
         disks: new Map([[dataDir, { free: 1, size: 2 }]]),
         lastSnapshotAt: 0,
         sizes: { snapshots: 1, logs: 2 },

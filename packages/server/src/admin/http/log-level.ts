@@ -1,7 +1,5 @@
 import type { Cancel, Clock, Logger, LogLevel } from '@zabra/runtime'
-
-/** The levels of a log, each with those before it. */
-export const LOG_LEVELS: readonly LogLevel[] = ['error', 'warn', 'info', 'debug']
+import { LOG_LEVELS } from '../counted-logger.ts'
 
 export const isLogLevel = (text: unknown): text is LogLevel => LOG_LEVELS.includes(text as LogLevel)
 

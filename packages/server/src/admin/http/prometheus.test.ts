@@ -67,6 +67,19 @@ describe('the metrics', () => {
     await fixture.stop()
   })
 
+  it('count the lines of the log by level, and sessions by the class of their timeout', async () => {
+    const { fixture } = await TestServer.withClient()
+    await fixture.client({ timeout: 4500 })
+    const written = fixture.logLines.filter(({ level }) => level === 'info').length
+    const text = await metricsOf(fixture)
+    expect(written).toBeGreaterThan(0)
+    expect(valueOf(text, 'zabra_log_lines_total{level="info"}')).toBe(written)
+    expect(valueOf(text, 'zabra_log_lines_total{level="error"}')).toBe(0)
+    expect(valueOf(text, 'zabra_sessions_by_timeout{up_to_seconds="5"}')).toBe(1)
+    expect(valueOf(text, 'zabra_sessions_by_timeout{up_to_seconds="+Inf"}')).toBe(0)
+    await fixture.stop()
+  })
+
   it('count refusals by their reasons, which are there from the begin', async () => {
     const { fixture } = await TestServer.withClient({ maxClientCnxns: 1 })
     await fixture.open()

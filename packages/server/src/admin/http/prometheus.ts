@@ -15,6 +15,7 @@ import type { AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
 import { counterMetrics, monitorMetrics } from '../mntr.ts'
 import type { ServerReport } from '../server-report.ts'
+import { presentIn } from '../sliced-answers.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
 import { readiness } from './health.ts'
 import type { TreeReport } from './tree-survey.ts'
@@ -43,6 +44,8 @@ const PAUSE_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1
 
 /** Figures that are collected before the metrics are written. */
 export interface CollectedFigures {
+  /** Lines of the log by level. */
+  readonly logLines: Readonly<Record<string, number>>
   /** Bytes by directory; without those that could not be read. */
   readonly disks: ReadonlyMap<string, DiskSpace>
   /** The last walk of the tree; undefined before the first. */
@@ -59,7 +62,7 @@ export interface CollectedFigures {
  */
 export function* prometheusText(
   target: AdminTarget | undefined,
-  { disks, tree, lastSnapshotAt, sizes }: CollectedFigures,
+  { logLines, disks, tree, lastSnapshotAt, sizes }: CollectedFigures,
   adminCertificateEnd?: number,
 ): Generator<string> {
   const server = target?.service
@@ -68,6 +71,9 @@ export function* prometheusText(
   yield family('zabra_ready', 'gauge')
   yield `zabra_ready{for="writes"} ${readiness(target).isReady ? 1 : 0}\n`
   yield `zabra_ready{for="reads"} ${readiness(target, { forReads: true }).isReady ? 1 : 0}\n`
+  yield family('zabra_log_lines_total', 'counter')
+  for (const [level, lines] of Object.entries(logLines))
+    yield `zabra_log_lines_total{level="${level}"} ${lines}\n`
   if (target === undefined) return
   yield family('zabra_ready_check', 'gauge')
   for (const { name, isOk } of readiness(target).checks)
@@ -100,6 +106,7 @@ export function* prometheusText(
     yield text
   }
   yield* ownFamilies(server)
+  yield* sessionFamily(server)
   yield* treeFamilies(tree)
   yield* queueFamilies(server, target)
   if (server.role.member?.leader !== undefined) yield* peerFamilies(server.role.member.leader)
@@ -312,6 +319,25 @@ function* ownFamilies({
   yield `zabra_watches{kind="data"} ${watches.data.size}\nzabra_watches{kind="children"} ${watches.child.size}\n`
 }
 
+/** The classes of the timeouts of sessions, in seconds. */
+const TIMEOUT_CLASSES = [5, 10, 30, 60, 300, Infinity] as const
+/** Sessions and connections that are counted in one piece of the text. */
+const PER_PIECE = 100
+
+/** Yields the sessions by their timeouts, each in the lowest class that it fits. */
+function* sessionFamily({ sessions, localSessions }: ServerReport): Generator<string> {
+  const counts = TIMEOUT_CLASSES.map(() => 0)
+  let counted = 0
+  for (const held of [sessions, localSessions])
+    for (const { timeout } of held === undefined ? [] : presentIn(held)) {
+      counts[TIMEOUT_CLASSES.findIndex((seconds) => timeout <= seconds * 1000)]!++
+      if (++counted % PER_PIECE === 0) yield ''
+    }
+  yield family('zabra_sessions_by_timeout', 'gauge')
+  for (const [index, seconds] of TIMEOUT_CLASSES.entries())
+    yield `zabra_sessions_by_timeout{up_to_seconds="${seconds === Infinity ? '+Inf' : seconds}"} ${counts[index]}\n`
+}
+
 /** Yields what the last walk of the tree found; the families without samples before the first. */
 function* treeFamilies(tree: TreeReport | undefined): Generator<string> {
   const namespaces = tree?.namespaces ?? []
@@ -333,7 +359,11 @@ function* queueFamilies(server: ServerReport, { log, platform }: AdminTarget): G
   yield family('zabra_queue_size', 'gauge')
   for (const [queue, size] of Object.entries(sizes)) yield `zabra_queue_size{queue="${queue}"} ${size}\n`
   let unsentBytes = 0
-  for (const { flow } of connections) unsentBytes += flow.unsentBytes
+  let counted = 0
+  for (const { flow } of presentIn(connections)) {
+    unsentBytes += flow.unsentBytes
+    if (++counted % PER_PIECE === 0) yield ''
+  }
   yield* gauge('zabra_outbox_bytes', unsentBytes)
   yield* gauge('zabra_log_pending_bytes', log?.pendingBytes ?? 0)
   const since = log?.writingSince
