@@ -25,8 +25,8 @@ export function mostLongKeys(action: () => void): number {
   try {
     action()
   } finally {
-    Map.prototype.set = set
-    Set.prototype.add = add
+    Map.prototype.set = set as Map<unknown, unknown>['set']
+    Set.prototype.add = add as Set<unknown>['add']
   }
   return Math.max(0, ...counts.values())
 }
