@@ -1,9 +1,10 @@
-import { OpCode, writeAddWatchRequest } from '@zabra/protocol'
+import { makeZxid, OpCode, writeAddWatchRequest, Writer } from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { nodeCryptography } from '@zabra/runtime/node'
 import { syncCompression } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { Catalog, digestText, FolderTarget, loadBackup } from '../backup/index.ts'
+import { encodeLearnerInfo, encodePacket, PacketType, PROTOCOL_VERSION } from '../core/zab/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { IS_LONG } from '../testing/random-runs.ts'
 import { TestServer } from '../testing/test-server.ts'
@@ -138,6 +139,28 @@ describe('a snapshot that is sent to the leader', () => {
     expect(state['problem']).toMatch(expected)
     expect(settings.serverId).toBe(id)
     expect(await agreed(ensemble)).toBe('old')
+  })
+
+  it('is refused while a server of Apache ZooKeeper follows the leader', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const apache = leader === 1 ? 2 : 1
+    await ensemble.member(apache).crash()
+    const info = { serverId: apache, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }
+    const writer = new Writer(64)
+    const data = encodeLearnerInfo(info)
+    encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(1, 0), data, auth: null })
+    const connection = await ensemble.network.connect({ host: 'x', port: 2000 + leader })
+    connection.write(writer.take())
+    await ensemble.advance(100)
+    expect(await restore(ensemble, leader, await backup())).toMatchObject({
+      status: 409,
+      text: expect.stringContaining(`got Apache ZooKeeper as server ${apache}`) as unknown,
+    })
+    connection.destroy()
+    await ensemble.advance(100)
+    await restore(ensemble, leader, await backup())
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
   })
 
   it('is refused while another one is restored, and when it is no snapshot', async () => {

@@ -150,6 +150,21 @@ describe('a leadership check', () => {
   })
 })
 
+describe('a suspended leader', () => {
+  it('commits what was proposed, and proposes nothing more', () => {
+    const harness = establishedLeader(three, [1, 2])
+    harness.propose(1).takeLog()
+    harness.step({ type: 'suspend' })
+    expect(() => harness.propose(1)).toThrow('Expected no proposal')
+    harness.markDurable(z(1, 1))
+    harness.ack(1, z(1, 1))
+    harness.takeLog()
+    expect([harness.leader.outstanding, harness.leader.canPropose]).toEqual([0, false])
+    harness.step({ type: 'transfer' })
+    expect(harness.leader.phase).toBe('broadcast')
+  })
+})
+
 describe('a leadership transfer', () => {
   it('names the highest id that has all transactions, when all proposals are committed', () => {
     const harness = establishedLeader(five, [1, 2, 4])
