@@ -43,6 +43,44 @@ describe('PendingTree', () => {
     ])
   })
 
+  it('keeps a node that was removed and created again when only the removal is applied', () => {
+    const fixture = new PreparerFixture()
+    fixture.create('/a')
+    const removal = fixture.prepare({ op: 'delete', path: '/a' })
+    fixture.prepare({ op: 'create', path: '/a' })
+    const zxid = fixture.zxid - 1
+    if (typeof removal === 'number') return expect.unreachable()
+    fixture.tree.apply({ sessionId: 5n, cxid: 0, zxid, time: 1 }, removal)
+    fixture.preparer.forgetApplied(zxid)
+    expect(fixture.prepare({ op: 'create', path: '/a' })).toEqual(failure(ErrorCode.NODEEXISTS))
+  })
+
+  it('keeps the end of a session when only an earlier change of its node is applied', () => {
+    const fixture = new PreparerFixture()
+    fixture.apply({ op: 'create', path: '/e', flags: CreateMode.EPHEMERAL })
+    fixture.prepare({ op: 'setData', path: '/e', data: 'x' })
+    for (const _ of fixture.preparer.closeSession(5n, ++fixture.zxid));
+    fixture.preparer.forgetApplied(fixture.zxid - 1)
+    expect(fixture.prepare({ op: 'setData', path: '/e' })).toEqual(failure(ErrorCode.NONODE))
+  })
+
+  it.each([true, false])(
+    'has no parent that only a failed multi has created, removed before (%s) or not',
+    (isRemoved) => {
+      const fixture = new PreparerFixture()
+      fixture.create('/n')
+      fixture.prepare({ op: 'delete', path: '/n' })
+      if (!isRemoved) fixture.preparer.reset()
+      const path = isRemoved ? '/n' : '/m'
+      fixture.prepare([
+        { op: 'create', path },
+        { op: 'create', path: `${path}/c` },
+        { op: 'check', path: '/none' },
+      ])
+      expect(fixture.prepare({ op: 'create', path: `${path}/d` })).toEqual(failure(ErrorCode.NONODE))
+    },
+  )
+
   it('keeps the node of a session that has ended until that is applied, and no longer', () => {
     const fixture = new PreparerFixture()
     for (const path of ['/e', '/f']) fixture.apply({ op: 'create', path, flags: CreateMode.EPHEMERAL })
