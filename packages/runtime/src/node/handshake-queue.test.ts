@@ -199,6 +199,18 @@ it('an address that has shown a trusted certificate, and then a long chain that 
   expect(loop.started).toHaveLength(3)
 })
 
+it('an address waits for eight seconds at most, whatever its clients have sent', () => {
+  const loop = new Loop()
+  loop.add('a')
+  loop.turn()
+  for (let i = 0; i < 10; i++) loop.queue.delay('a', 1 << 20)
+  loop.add('a')
+  loop.run(7900)
+  expect(loop.started).toHaveLength(1)
+  loop.run(200)
+  expect(loop.started).toHaveLength(2)
+})
+
 it('a handshake whose connection closes while it waits is not started', () => {
   const loop = new Loop()
   const [first] = loop.add('a', 2)

@@ -22,6 +22,8 @@ const RETRY_MS = 50
  * has made can cost 6 ms for each KiB before they are refused.
  */
 const PAUSE_MS_PER_KIB = 50
+/** Others of the address wait no longer than that, whatever was sent: less than the timeout of a handshake. */
+const MAX_PAUSE_MS = 8000
 /** The same for all addresses that have shown no trusted certificate, since a client may have many addresses. */
 const COMMON_PAUSE_MS_PER_KIB = 25
 /** Bytes of a failed handshake for which others that have begun are closed: 13 of the shortest certificates that take 2 ms each. */
@@ -143,20 +145,29 @@ export class HandshakeQueue {
     this.#trusted.delete(oldest!)
   }
 
-  #punish({ host, asksForCertificate }: Handshake, bytes: number): void {
+  /** Delays the next handshakes of an address that has sent so many costly bytes. */
+  delay(host: string, bytes: number): void {
     const now = this.#scheduler.now()
     const from = Math.max(now, this.#pausedUntil.get(host) ?? 0)
     this.#pausedUntil.delete(host)
-    this.#pausedUntil.set(host, from + (bytes / 1024) * PAUSE_MS_PER_KIB)
+    const until = from + (bytes / 1024) * PAUSE_MS_PER_KIB
+    this.#pausedUntil.set(host, Math.min(until, now + MAX_PAUSE_MS))
     if (this.#pausedUntil.size > MAX_PAUSED) {
       const [oldest] = this.#pausedUntil.keys()
       this.#pausedUntil.delete(oldest!)
     }
+  }
+
+  #punish({ host, asksForCertificate }: Handshake, bytes: number): void {
+    this.delay(host, bytes)
     if (bytes <= MAX_FAILED_BYTES) return
+    const now = this.#scheduler.now()
     const wasTrusted = this.#trusted.delete(host)
     if (asksForCertificate && !wasTrusted)
-      this.#commonPauseUntil =
-        Math.max(now, this.#commonPauseUntil) + (bytes / 1024) * COMMON_PAUSE_MS_PER_KIB
+      this.#commonPauseUntil = Math.min(
+        Math.max(now, this.#commonPauseUntil) + (bytes / 1024) * COMMON_PAUSE_MS_PER_KIB,
+        now + MAX_PAUSE_MS,
+      )
     // What they have sent may have arrived in this turn of the event loop.
     for (const [address, { started }] of this.#hosts)
       if (address === host || (asksForCertificate && !this.#trusted.has(address)))

@@ -31,10 +31,11 @@ import type { identityOf } from './certificate.ts'
 import { awaitHello } from './await-hello.ts'
 import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
-import { HandshakeQueue, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
+import { HandshakeQueue, nodeScheduler, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, PendingSockets } from './pending-sockets.ts'
 import { readCrls } from './crl.ts'
+import { RecordGuard } from './record-guard.ts'
 import { connected, SocketConnection } from './socket-connection.ts'
 import { detectTls } from './detect-tls.ts'
 import {
@@ -66,6 +67,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   readonly #servers = new Set<Server>()
   readonly #pending = new Set<PendingSockets>()
   readonly #queue = new HandshakeQueue()
+  readonly #recordGuard = new RecordGuard(nodeScheduler)
   #exceeded = 0
   #failed = 0
   #credentials: Promise<Credentials> | undefined
@@ -143,7 +145,10 @@ export class NodeTlsNetwork implements TlsNetwork {
       pending.ready(socket)
       const known = handshakes.get(remoteName(socket))
       // A client that has left already has no address any more; its place is free once the socket is closed.
-      if (known !== undefined) this.#queue.remove(known.handshake, outcomeOf(socket, known.raw))
+      if (known !== undefined) {
+        this.#queue.remove(known.handshake, outcomeOf(socket, known.raw))
+        this.#guard(socket, known.raw)
+      }
       socket.allowHalfOpen = true
       acceptSocket(socket, identify, accepted, failed)
     })
@@ -206,6 +211,17 @@ export class NodeTlsNetwork implements TlsNetwork {
         return listener.close()
       },
     }
+  }
+
+  /** Cuts a connection that sends many records without data. */
+  #guard(socket: TLSSocket, raw: Socket): void {
+    const { remoteAddress = '' } = socket
+    this.#recordGuard.add(socket, raw, (bytes) => {
+      this.#queue.delay(remoteAddress, bytes)
+      const reason = `it has sent ${bytes} bytes of TLS records without data`
+      socket.destroy(new NetworkError(`${remoteName(socket)} is cut: ${reason}`, 'EPROTO'))
+    })
+    socket.once('close', () => this.#recordGuard.remove(socket))
   }
 
   async connect(to: Address, { signal }: { signal?: AbortSignalLike } = {}): Promise<Connection> {
