@@ -249,9 +249,22 @@ export const clients: readonly ServerMutant[] = [
     [
       [
         'connections/session-users.ts',
-        'return proof === undefined || passwords.isUserOf(id, proof, user)',
-        'return proof === undefined || passwords.isUserOf(id, proof, user) || user.length > 0',
+        'return proof === undefined || this.#options.passwords.isUserOf(id, proof, user)',
+        'return proof === undefined || user.length > 0',
       ],
+    ],
+  ),
+  mutant(
+    'session-user-lost-in-upgrade',
+    'A local session belongs to no user any more when it becomes global.',
+    { servers: 3, with: 'logins' },
+    [
+      [
+        'pipeline/proposer.ts',
+        'if (userProof !== undefined) this.#storeUser(id, userProof, owner, startedAt)',
+        '',
+      ],
+      ['connections/client-service.ts', 'if (userProof === undefined) return\n', 'return\n'],
     ],
   ),
   mutant(

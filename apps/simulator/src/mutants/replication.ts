@@ -171,7 +171,7 @@ export const replication: readonly ServerMutant[] = [
       ],
       [
         'core/zab/leader.ts',
-        'if (!learner.isObserver) this.#newLeaderAcks.add(learner.serverId)',
+        'if (learner.helpsToLead) this.#newLeaderAcks.add(learner.serverId)',
         'this.#newLeaderAcks.add(learner.serverId)',
       ],
     ],
