@@ -3,6 +3,8 @@ import type { ByteTransform, DiskReader } from '@zabra/runtime'
 import { DamageError } from './errors.ts'
 
 const CHUNK = 1 << 19
+/** Bytes that are decompressed at once. Gzip makes up to a thousand times as many of them. */
+const PACKED_PART = 1 << 14
 /** The advice in an error about a damaged snapshot file. */
 export const TRY_OLDER_SNAPSHOT = 'An older snapshot is tried if there is one'
 
@@ -138,6 +140,8 @@ export class FileChunks implements ChunkSource {
   /** The next chunk is read into the first one. They are no longer than the file. */
   #buffers: Uint8Array[] = []
   #reading: Promise<number> | undefined
+  /** What is left of a compressed chunk. */
+  #packed: Uint8Array | undefined
   #position = 0
   #isFinished = false
 
@@ -148,6 +152,7 @@ export class FileChunks implements ChunkSource {
   }
 
   async next(): Promise<Uint8Array | undefined> {
+    if (this.#packed !== undefined) return this.#unpack(this.#packed)
     if (this.#isFinished) return undefined
     if (this.#buffers.length === 0) {
       const length = Math.min(CHUNK, (await this.#file.size()) + 1)
@@ -163,11 +168,17 @@ export class FileChunks implements ChunkSource {
       this.#buffers.reverse()
       this.#reading = this.#read()
     }
-    if (!this.#decompressor) return part
+    return this.#decompressor === undefined ? part : this.#unpack(part)
+  }
+
+  async #unpack(packed: Uint8Array): Promise<Uint8Array> {
+    const decompressor = this.#decompressor!
+    this.#packed = packed.length > PACKED_PART ? packed.subarray(PACKED_PART) : undefined
     try {
-      const decompressed = read > 0 ? await this.#decompressor.write(part) : new Uint8Array(0)
-      if (!this.#isFinished) return decompressed
-      const last = await this.#decompressor.end()
+      const decompressed =
+        packed.length > 0 ? await decompressor.write(packed.subarray(0, PACKED_PART)) : new Uint8Array(0)
+      if (!this.#isFinished || this.#packed !== undefined) return decompressed
+      const last = await decompressor.end()
       const whole = new Uint8Array(decompressed.length + last.length)
       whole.set(decompressed)
       whole.set(last, decompressed.length)
