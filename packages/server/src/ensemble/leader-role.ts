@@ -120,11 +120,7 @@ export class LeaderRole implements ActiveRole {
     const quorum = this.#quorum
     if (!(quorum instanceof Leader) || !quorum.canPropose || this.#hasExited)
       throw new RestoreRefusal('This server does not lead yet, or not any more. Try again.')
-    const foreign = this.#learners!.withoutExtension
-    if (foreign.length > 0)
-      throw new RestoreRefusal(
-        `Expected only servers of Zabra in the ensemble, got Apache ZooKeeper as server ${foreign.join(', ')}: it may keep data that a leader takes back. Stop all members, and restore to each with zabra restore --to.`,
-      )
+    this.#refuseForeign()
     if (epochOf(lastZxid) > quorum.epoch)
       throw new RestoreRefusal(
         `Expected a backup of at most epoch ${quorum.epoch}, which is that of the leader, got one that ends at 0x${formatZxid(lastZxid)}: its zxids would be later than those to come. Stop all members, and restore to each with zabra restore --to.`,
@@ -139,7 +135,8 @@ export class LeaderRole implements ActiveRole {
 
   /**
    * Accepts no transaction from now on, and resolves to the last one once all are committed and applied. Rejects when the role ends
-   * before, or no quorum commits them within `syncLimit` ticks. The role has to end afterwards.
+   * before, when no quorum commits them within `syncLimit` ticks, or with a `RestoreRefusal` when a server of Apache ZooKeeper has
+   * joined. The role has to end afterwards.
    */
   async suspend(): Promise<Zxid> {
     const { settings, platform, database } = this.#context
@@ -154,8 +151,19 @@ export class LeaderRole implements ActiveRole {
       await new Promise<void>((resolve) => {
         clock.after(SUSPEND_POLL_MS, 'last transactions before a replacement', resolve)
       })
-    if (!this.#hasExited && isDone()) return quorum.lastProposed
-    throw new Error('Expected a quorum to commit what was proposed, got none. The data are as before.')
+    if (this.#hasExited || !isDone())
+      throw new Error('Expected a quorum to commit what was proposed, got none. The data are as before.')
+    // One may have joined while the data were written.
+    this.#refuseForeign()
+    return quorum.lastProposed
+  }
+
+  #refuseForeign(): void {
+    const foreign = this.#learners!.withoutExtension
+    if (foreign.length > 0)
+      throw new RestoreRefusal(
+        `Expected only servers of Zabra in the ensemble, got Apache ZooKeeper as server ${foreign.join(', ')}: it may keep data that a leader takes back. Stop all members, and restore to each with zabra restore --to.`,
+      )
   }
 
   /** Sets the last answer of the oracle. */
@@ -182,6 +190,18 @@ export class LeaderRole implements ActiveRole {
 
   async finishRequests(): Promise<void> {
     await this.#clients?.finish()
+  }
+
+  /**
+   * Ends this role but for the connections of synced learners, which wait for a silent leader for up to `syncLimit` ticks before they
+   * look for another one.
+   */
+  fallSilent(reason: string): void {
+    this.#hasExited = true
+    this.#mailbox.stop()
+    this.#cancelTick()
+    this.#clients?.end(reason)
+    this.#learners?.keepSynced()
   }
 
   async end(reason = 'Closed: this server does not lead any more'): Promise<void> {

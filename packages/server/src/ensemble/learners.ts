@@ -100,6 +100,13 @@ export class Learners {
     return this.#port.open()
   }
 
+  /** Accepts no learner any more, and closes the connections of those that are not synced: the data are about to change. */
+  keepSynced(): void {
+    void this.#port.close()
+    for (const learner of this.#connections.values())
+      if (!learner.isSynced) learner.fail('the data of the ensemble are being replaced')
+  }
+
   async close(): Promise<void> {
     for (const learner of this.#connections.values()) learner.close()
     this.#connections.clear()

@@ -68,6 +68,15 @@ async function start(size = 3, settings: Partial<ServerSettings> = {}): Promise<
   return ensemble
 }
 
+/** Connects to the leader as an observer of Apache ZooKeeper with the id 9 does. */
+async function joinAsApache(ensemble: Ensemble, leader: number): Promise<void> {
+  const connection = await ensemble.network.connect({ host: 'x', port: 2000 + leader })
+  const data = encodeLearnerInfo({ serverId: 9, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  const writer = new Writer(64)
+  encodePacket(writer, { type: PacketType.observerInfo, zxid: 0, data, auth: null })
+  connection.write(writer.take())
+}
+
 describe('a snapshot that is sent to the leader', () => {
   it('replaces the data of all members, ends sessions, and goes on above all zxids that clients have seen', async () => {
     const ensemble = await start()
@@ -178,6 +187,36 @@ describe('a snapshot that is sent to the leader', () => {
 })
 
 describe('a leader that replaces the data', () => {
+  it('is elected with them when its disk takes longer than an election', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const { disk } = ensemble.member(leader)
+    const syncFolder = disk.syncFolder.bind(disk)
+    disk.syncFolder = async (path) => {
+      await new Promise<void>((resolve) => {
+        ensemble.clock.after(200, 'slow disk', resolve)
+      })
+      return syncFolder(path)
+    }
+    await restore(ensemble, leader, await backup())
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it('refuses when a server of Apache ZooKeeper joins while they are written', async () => {
+    const ensemble = await start(3, { reconfigEnabled: true })
+    const leader = ensemble.leader!
+    const { disk } = ensemble.member(leader)
+    const openWrite = disk.openWrite.bind(disk)
+    disk.openWrite = async (path, options) => {
+      if (path.includes('incoming.')) await joinAsApache(ensemble, leader)
+      return openWrite(path, options)
+    }
+    await restore(ensemble, leader, await backup())
+    expect((await untilRestored(ensemble, leader))['problem']).toMatch(/got Apache ZooKeeper as server 9/)
+    expect(await agreed(ensemble)).toBe('old')
+  })
+
   it('takes the old data again, and says so, when the others elect another one before it has installed the new', async () => {
     const ensemble = await start()
     const leader = ensemble.leader!

@@ -248,7 +248,7 @@ export class RoleManager {
     const prepared = await database.prepareReplacement(tree)
     try {
       const last = await role.suspend()
-      if (last > start)
+      if (last >= start)
         throw new RestoreRefusal(
           'Too many transactions came while the data were written. Try again with less load.',
         )
@@ -288,6 +288,17 @@ export class RoleManager {
   #settleReplacement(problem?: unknown): void {
     this.#replacement?.settle(problem)
     this.#replacement = undefined
+  }
+
+  /** Installs a replacement while the others still wait for this leader, so that they elect nobody else before it is on disk. */
+  async #installWhileSilent(role: LeaderRole, replacement: PreparedReplacement): Promise<void> {
+    try {
+      role.fallSilent(REPLACING)
+      await this.#context.database.endRole()
+      await this.#installReplacement(replacement)
+    } finally {
+      await role.end()
+    }
   }
 
   /** Makes the data of a replacement those of this server. Where that fails, it goes on with what the files hold. */
@@ -530,9 +541,10 @@ export class RoleManager {
    */
   async #endRole(role: ActiveRole, exit: RoleExit): Promise<void> {
     const { database, window, settings, platform, membership } = this.#context
-    await role.end(exit.replacement === undefined ? undefined : REPLACING)
+    if (exit.replacement !== undefined && role instanceof LeaderRole)
+      await this.#installWhileSilent(role, exit.replacement)
+    await role.end()
     await database.endRole()
-    if (exit.replacement !== undefined) await this.#installReplacement(exit.replacement)
     await catchUpWindow(window, database)
     this.#recallLogged()
     if (this.#role === role) this.#role = undefined
