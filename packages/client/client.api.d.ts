@@ -373,10 +373,22 @@
 //   AsyncQueue
 //   OverflowPolicy
 //   Rule
+//   aCodec
+//   aFunction
+//   aText
 //   abortError
+//   anAbortSignal
+//   anObject
+//   anything
+//   checkArgument
 //   checkOptionsOf
+//   errorPolicyRule
+//   milliseconds
+//   oneOf
 //   shown
+//   trueOrFalse
 //   validatePath
+//   whole
 //   withCodecErrors
 //   withoutTimeout
 
@@ -404,9 +416,33 @@ export type Check = (value: unknown) => boolean;
 
 export type Rule = readonly [expected: string, check: Check];
 
+export declare const aCodec: Rule;
+
+export declare const aFunction: Rule;
+
+export declare const aText: Rule;
+
+export declare const anAbortSignal: Rule;
+
+export declare const anObject: Rule;
+
+export declare const anything: Rule;
+
+export declare function checkArgument(what: string, name: string, value: unknown, rule: Rule): void;
+
 export declare function checkOptionsOf(name: string, options: unknown, rules: Readonly<Record<string, Rule>>): void;
 
+export declare const errorPolicyRule: Rule;
+
+export declare const milliseconds: Rule;
+
+export declare const oneOf: (...words: readonly unknown[]) => Rule;
+
 export declare function shown(value: unknown): string;
+
+export declare const trueOrFalse: Rule;
+
+export declare const whole: (from: number, to?: number) => Check;
 
 // client-api.d.ts
 
@@ -596,6 +632,10 @@ export declare const withCodecErrors: <T>(codec: Codec<T>, context: ErrorContext
 
 // codecs.d.ts
 
+interface Refusal {
+    readonly issues: readonly StandardIssue[];
+}
+
 export type Schema<T> = StandardSchema<T> | ((value: unknown) => T);
 
 interface StandardIssue {
@@ -608,9 +648,7 @@ interface StandardIssue {
 type StandardResult<T> = {
     readonly value: T;
     readonly issues?: undefined;
-} | {
-    readonly issues: readonly StandardIssue[];
-};
+} | Refusal;
 
 export interface StandardSchema<T> {
     readonly '~standard': {
@@ -631,7 +669,7 @@ export declare const utf8: Codec<string>;
 
 // connect-with.d.ts
 
-export declare const connectWith: (options: ConnectOptions, defaults: ConnectDefaults) => Promise<Client>;
+export declare function connectWith(options: ConnectOptions, defaults: ConnectDefaults): Promise<Client>;
 
 // connect.d.ts
 
@@ -954,7 +992,7 @@ export interface OpenTelemetryOptions {
     readonly withoutPaths?: boolean | undefined;
 }
 
-export declare function openTelemetry({ tracer, meter, withoutPaths, }?: OpenTelemetryOptions): Instrumentation;
+export declare function openTelemetry(options?: OpenTelemetryOptions): Instrumentation;
 
 // platform.d.ts
 
@@ -992,7 +1030,7 @@ export interface DigestMd5Options {
     readonly realm?: string | undefined;
 }
 
-export declare const digestMd5With: (random: Pick<Random, 'bytes'>) => (options: DigestMd5Options) => DigestMd5Login;
+export declare const digestMd5With: (random: Pick<Random, 'bytes'>) => ((options: DigestMd5Options) => DigestMd5Login);
 
 // servers/connect-string.d.ts
 
@@ -1001,9 +1039,11 @@ export interface ServerList {
     readonly chroot: string;
 }
 
-export declare function addressKey(server: ServerAddress): string;
-
 export declare function parseServers(servers: string | readonly string[], chroot?: string): ServerList;
+
+// servers/server-address.d.ts
+
+export declare function addressKey(server: ServerAddress): string;
 
 // servers/srv.d.ts
 

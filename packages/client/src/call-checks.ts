@@ -1,6 +1,7 @@
 import {
   abortSignal,
   aFunction,
+  anything,
   call,
   findWrongOption,
   flag,
@@ -31,8 +32,6 @@ import type {
 
 type Rules<T> = { readonly [K in keyof Required<T>]: Rule }
 
-/** For what is checked elsewhere. */
-const anything: Rule = ['anything', () => true]
 const version: Rule = ['a version, -1 for any', whole(-1, 0x7fff_ffff)]
 const aclRule: Rule = ['a list of { perms, scheme, id }', Array.isArray]
 
@@ -80,7 +79,7 @@ const walk: Rules<WalkOptions> = {
   ...common,
   requestTimeoutMs: milliseconds,
   onUnreadable: aFunction,
-  maxDepth: ['a depth, 0 or more', milliseconds[1]],
+  maxDepth: ['a whole depth, 0 or more', (value) => value === Infinity || whole(0)(value)],
   filter: aFunction,
   stats: trueOrFalse,
 }
@@ -126,7 +125,7 @@ const rulesOf = {
     mode: oneOf('container', 'persistent'),
     acl: aclRule,
   } satisfies Rules<MissingNode>),
-  close: mapOf({ signal: common.signal }),
+  signal: mapOf({ signal: common.signal }),
 } as const
 
 /** The properties of each operation of a multi or a multiRead. */
@@ -164,6 +163,12 @@ export function wrongOptions(
   if (wrong !== undefined) return wrong
   const { acl } = options as { readonly acl?: unknown }
   return acl === undefined ? undefined : wrongAcl(acl, operation, path)
+}
+
+/** Throws the error for wrong options of a call, as `wrongOptions` returns it. */
+export function checkCall(...call: Parameters<typeof wrongOptions>): void {
+  const wrong = wrongOptions(...call)
+  if (wrong !== undefined) throw wrong
 }
 
 /** Returns the error for an operation of a multi whose kind or properties are wrong; undefined for a valid one. */
@@ -207,7 +212,7 @@ function aclReason(acl: unknown): string | undefined {
     if (!object(entry)) return `Expected ACL entry ${index} as { perms, scheme, id }, got ${shown(entry)}`
     const { perms, scheme, id } = entry as Record<string, unknown>
     if (!whole(1, 31)(perms)) {
-      return `Expected perms of ACL entry ${index} as a sum of Perms, from 1 to 31 such as Perms.ALL or Perms.READ | Perms.WRITE, got ${shown(perms)}`
+      return `Expected perms of ACL entry ${index} as a sum of Perms from 1 to 31, such as Perms.READ | Perms.WRITE, got ${shown(perms)}`
     }
     if (!text(scheme) || scheme === '')
       return `Expected the scheme of ACL entry ${index} as a string such as 'world', got ${shown(scheme)}`

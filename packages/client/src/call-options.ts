@@ -21,15 +21,12 @@ export const createFlags: Readonly<Record<CreateMode, number>> = {
 export const isSequential = (mode: CreateMode): boolean =>
   mode === 'persistentSequential' || mode === 'ephemeralSequential' || mode === 'persistentSequentialWithTtl'
 
-/** Returns why the arguments of a create are invalid, or undefined. */
+/** Returns why the arguments of a create are invalid, whose mode is one of `createFlags`; undefined for valid ones. */
 export function validateCreate(
   path: string,
   mode: CreateMode,
-  flags: number | undefined,
   ttlMs: number | undefined,
 ): string | undefined {
-  if (flags === undefined)
-    return `Expected a mode among ${Object.keys(createFlags).join(', ')}, got ${JSON.stringify(mode)}`
   if (mode.endsWith('Ttl')) {
     if (ttlMs === undefined || !Number.isInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL) {
       return `Expected ttlMs from 1 to ${MAX_TTL} with mode ${mode}, got ${ttlMs}`
@@ -80,7 +77,7 @@ export const toBytes = (data: Data): Bytes | null => (typeof data === 'string' ?
 /** Throws a `UsageError` for an invalid scheme or invalid credentials. The message never contains the credentials. */
 export function validateAuth(scheme: unknown, auth: unknown): void {
   if (typeof scheme !== 'string' || scheme === '') {
-    throw new UsageError('Expected the scheme of an identity as a string, such as digest', {
+    throw new UsageError('Expected a scheme such as digest', {
       operation: 'addAuth',
     })
   }

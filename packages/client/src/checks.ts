@@ -11,16 +11,21 @@ export const whole =
     Number.isInteger(value) && (value as number) >= from && (value as number) <= to
 export const flag: Check = (value) => typeof value === 'boolean'
 export const call: Check = (value) => typeof value === 'function'
-export const object: Check = (value) => typeof value === 'object' && value !== null
+const kindOf = (value: unknown): string => ({}).toString.call(value).slice(8, -1)
+/** An object that may have options; no list, date or other object of the language, in which none would be found. */
+export const object: Check = (value) => kindOf(value) === 'Object'
 export const bytes: Check = (value) => value instanceof Uint8Array
 export const text: Check = (value) => typeof value === 'string'
 const positive: Check = (value) => typeof value === 'number' && value >= 0
-export const abortSignal: Check = (value) => object(value) && 'aborted' in (value as object)
+export const abortSignal: Check = (value) => call((value as AbortSignal | null)?.addEventListener)
 
-/** A rule for one of some words. */
-export const oneOf = (...words: readonly string[]): Rule => [
-  words.map((word) => `'${word}'`).join(' or '),
-  (value) => words.includes(value as string),
+/** For what is checked elsewhere. */
+export const anything: Rule = ['', () => true]
+
+/** A rule for one of some words or numbers. */
+export const oneOf = (...words: readonly unknown[]): Rule => [
+  words.map((word) => (text(word) ? `'${word as string}'` : `${word as number}`)).join(' or '),
+  (value) => words.includes(value),
 ]
 
 /** Checks for an object that has no properties but these, each absent or a number from 0. */
@@ -34,16 +39,42 @@ export const numbers =
 
 export const aText: Rule = ['a string', text]
 export const anAbortSignal: Rule = ['an AbortSignal', abortSignal]
+export const aList: Rule = ['a list', Array.isArray]
 export const anObject: Rule = ['an object', object]
 export const aTransport: Rule = [
   'an object with open',
-  (value) => object(value) && call((value as { open: unknown }).open),
+  (value) => call((value as { open?: unknown } | null)?.open),
 ]
 
+/** Throws a `UsageError` for an argument that breaks its rule. `what` names the call. */
+export function checkArgument(what: string, name: string, value: unknown, rule: Rule): void {
+  if (!rule[1](value))
+    throw new UsageError(`${what}: Expected ${name} as ${rule[0]}, got ${shown(value)}`, { operation: what })
+}
+
+export const aCodec: Rule = [
+  'an object with encode and decode',
+  (value) => {
+    const { encode, decode } = (value ?? {}) as { encode?: unknown; decode?: unknown }
+    return call(encode) && call(decode)
+  },
+]
 /** A time in milliseconds, which may be fractional. */
 export const milliseconds: Rule = ['milliseconds, 0 or more', positive]
 export const trueOrFalse: Rule = ['true or false', flag]
 export const aFunction: Rule = ['a function', call]
+
+const isLease = (lease: unknown): boolean => {
+  if (!object(lease)) return false
+  const { renew, ...rest } = lease as { renew?: unknown }
+  return numbers('marginMs')(rest) && (renew === undefined || renew === 'commit' || renew === 'passive')
+}
+
+export const errorPolicyRule: Rule = [
+  "'connection', 'session' or { lease }",
+  (value) =>
+    value === 'connection' || value === 'session' || isLease((value as { lease?: unknown } | null)?.lease),
+]
 
 /** Names of options in other clients, with the option of this one. */
 const knownElsewhere: Readonly<Record<string, string>> = {
@@ -69,11 +100,11 @@ export function findWrongOption(
   describe: () => { readonly start: string; readonly context: ErrorContext },
 ): UsageError | undefined {
   if (options === undefined) return undefined
-  if (typeof options !== 'object' || options === null) {
+  if (!object(options)) {
     const { start, context } = describe()
     return new UsageError(`${start}Expected options as an object, got ${shown(options)}`, context)
   }
-  for (const name in options) {
+  for (const name in options as object) {
     const rule = rules.get(name)
     const value = (options as Record<string, unknown>)[name]
     if (rule !== undefined && (value === undefined || rule[1](value))) continue
@@ -100,10 +131,9 @@ type Primitive = number | bigint | boolean | symbol | undefined
 
 /** Describes a value without its contents, which may be secret, unless it is primitive. */
 export function shown(value: unknown): string {
-  if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
-  if (typeof value === 'object' || typeof value === 'function')
-    return `a ${typeof value}`.replace('a o', 'an o')
+  if (object(value)) return 'an object'
+  if ((typeof value === 'object' && value !== null) || call(value)) return `a ${kindOf(value)}`
   return typeof value === 'string' ? JSON.stringify(value.slice(0, 100)) : String(value as Primitive)
 }
 

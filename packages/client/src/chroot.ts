@@ -5,8 +5,8 @@ import { UsageError } from './errors.ts'
  * Returns a chroot in its stored form: without a trailing slash, and empty for none. Throws a `UsageError` for an
  * invalid path.
  */
-export function normalizeChroot(chroot: string | undefined): string {
-  if (chroot === undefined || chroot === '' || chroot === '/') return ''
+export function normalizeChroot(chroot: string): string {
+  if (chroot === '' || chroot === '/') return ''
   const reason =
     typeof chroot === 'string' ? validatePath(chroot) : `Expected a path as a string, got ${typeof chroot}`
   if (reason !== undefined) throw new UsageError(`Expected a chroot that is a path: ${reason}`)

@@ -246,7 +246,7 @@ describe('errors', () => {
 
   it('instanceof recognises errors of another copy of the package', async () => {
     const foreign = Object.assign(new Error('x'), {
-      [Symbol.for('@zabra/client.error')]: ['NoNodeError', 'ZooKeeperError'],
+      [Symbol.for('zabra.error')]: ['NoNodeError', 'ZooKeeperError'],
     })
     expect(foreign).toBeInstanceOf(NoNodeError)
     expect(foreign).toBeInstanceOf(ZooKeeperError)

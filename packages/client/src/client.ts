@@ -9,8 +9,15 @@ import {
   isSequential,
   OPEN_ACL,
 } from './call-options.ts'
-import { wrongAcl, wrongOperation, wrongOptions, wrongPathType, type OptionsKind } from './call-checks.ts'
-import { shown } from './checks.ts'
+import {
+  checkCall,
+  wrongAcl,
+  wrongOperation,
+  wrongOptions,
+  wrongPathType,
+  type OptionsKind,
+} from './call-checks.ts'
+import { aList, anObject, checkArgument, oneOf } from './checks.ts'
 import { normalizeChroot, toServerPath } from './chroot.ts'
 import { ClientScope } from './client-scope.ts'
 import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './errors.ts'
@@ -70,6 +77,7 @@ const EVENT_BUFFER = 1024
 const rawCodec: Codec<unknown> = { encode: (data) => data as Bytes, decode: (data) => data }
 
 const watchOperations = { data: ops.watchData, exists: ops.watchExists, children: ops.watchChildren }
+const aKind = oneOf(...Object.keys(watchOperations))
 
 /**
  * A client of one chroot over a session. The client that connect() returned owns the session; closing a client made
@@ -232,7 +240,7 @@ export class ZooKeeperClient implements InternalClient {
   createOnce(path: string, data: Data, options: CreateOptions, isProtected = false): Promise<CreateResult> {
     const { mode = 'persistent', acl = OPEN_ACL, ttlMs, idempotent = false } = options
     const flags = createFlags[mode]
-    const wrong = validateCreate(path, mode, flags, ttlMs) ?? validateData(data)
+    const wrong = validateCreate(path, mode, ttlMs) ?? validateData(data)
     if (wrong !== undefined) return this.#rejectUsage('create', path, wrong)
     const request = this.#request(ops.createOperationFor(mode), path, options, 'create', isSequential(mode))
     if (request instanceof Error) return Promise.reject(request)
@@ -379,11 +387,8 @@ export class ZooKeeperClient implements InternalClient {
     kind: K,
     options?: CallOptions,
   ): Promise<OneShotWatches[K]> {
-    const operation = Object.hasOwn(watchOperations, kind) ? watchOperations[kind] : undefined
-    if (operation === undefined) {
-      const message = `Expected the kind of a watch as 'data', 'exists' or 'children', got ${shown(kind)}`
-      throw new UsageError(message, { path, operation: 'watchOnce' })
-    }
+    checkArgument('watchOnce', 'the kind of a watch', kind, aKind)
+    const operation = watchOperations[kind]
     const request = this.#request(operation, path, options)
     if (request instanceof Error) throw request
     const watch = new OneShotListener(this.#session, kind, request.path, {
@@ -429,6 +434,7 @@ export class ZooKeeperClient implements InternalClient {
     const closed = this.#scope.closedError
     if (closed !== undefined) throw closed
     validateAuth(scheme, auth)
+    checkCall('call', options, 'addAuth')
     const authenticate = (): Promise<void> =>
       new Promise((resolve, reject) => {
         this.#session.addAuth({ scheme, auth }, (error) => (error === undefined ? resolve() : reject(error)))
@@ -454,29 +460,25 @@ export class ZooKeeperClient implements InternalClient {
     return this.#session.dispatcher.submit(request)
   }
 
-  reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
-    const wrong =
-      (change as unknown) === undefined
-        ? new UsageError('reconfig: Expected a change such as { joining, leaving }, got undefined')
-        : wrongOptions('reconfig', change, 'reconfig')
-    if (wrong !== undefined) return Promise.reject(wrong)
+  async reconfig(
+    change: ReconfigChange,
+    options?: CallOptions,
+  ): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+    checkArgument('reconfig', 'a change', change, anObject)
+    checkCall('reconfig', change, 'reconfig')
     const { joining = null, leaving = null, members = null, version = -1n } = change
     const request = this.#request(ops.reconfig, '/', options)
-    if (request instanceof Error) return Promise.reject(request)
+    if (request instanceof Error) throw request
     request.path = ''
     request.params = { joining, leaving, members, version } satisfies ops.ReconfigParams
     return this.#session.dispatcher.submit(request)
   }
 
-  createMissing(nodes: readonly (string | MissingNode)[], options: CallOptions = {}): Promise<void> {
-    const wrong = this.#scope.closedError ?? wrongOptions('call', options, 'createMissing')
-    if (wrong !== undefined) return Promise.reject(wrong)
-    if (!Array.isArray(nodes))
-      return Promise.reject(
-        new UsageError(`Expected a list of paths or { path, data }, got ${shown(nodes)}`, {
-          operation: 'createMissing',
-        }),
-      )
+  async createMissing(nodes: readonly (string | MissingNode)[], options: CallOptions = {}): Promise<void> {
+    const closed = this.#scope.closedError
+    if (closed !== undefined) throw closed
+    checkCall('call', options, 'createMissing')
+    checkArgument('createMissing', 'nodes', nodes, aList)
     return createMissing(this, nodes, this.#withTimeout(options))
   }
 
@@ -497,7 +499,9 @@ export class ZooKeeperClient implements InternalClient {
     return this.#session.updateServers(list)
   }
 
-  async close({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async close(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    checkCall('signal', options, 'close')
+    const { signal } = options
     if (this.#ownsSession) {
       const abort = (): void => this.#session.finish(new ClosedError('The client is closed', 'CLOSED'))
       const done = this.#session.close()
@@ -582,10 +586,7 @@ export class ZooKeeperClient implements InternalClient {
   ): Promise<ops.MultiReply> {
     const request = this.#request(operation, '/', options)
     if (request instanceof Error) throw request
-    if (!Array.isArray(operations))
-      throw new UsageError(`Expected a list of operations, got ${shown(operations)}`, {
-        operation: operation.name,
-      })
+    checkArgument(operation.name, 'operations', operations, aList)
     request.path = ''
     request.params = operations.map((part, index) => {
       const wrong = wrongOperation(part, index)

@@ -3,6 +3,8 @@ import * as v from 'valibot'
 import { expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 import { json, utf8 } from './codecs.ts'
+import { lightUsageError } from './error-brand.ts'
+import { UsageError, ZooKeeperError } from './errors.ts'
 import type { Codec } from './types.ts'
 
 const schemas = {
@@ -49,8 +51,25 @@ it('json refuses a schema or a function that answers with a promise', () => {
   expect(() => json(async (value) => value).decode(utf8.encode('1'))).toThrow(/synchronous/)
 })
 
-it('json refuses something that is no schema, where the codec is made', () => {
-  expect(() => json({ type: 'number' } as never)).toThrow(/~standard/)
+it.each([null, 1, '', true, 2n, Symbol('x'), [], { type: 'number' }])(
+  'json refuses %s, which is no schema, with a UsageError where the codec is made',
+  (schema) => {
+    const make = (): unknown => json(schema as never)
+    expect(make).toThrow(UsageError)
+    expect(make).toThrow(ZooKeeperError)
+    expect(make).toThrow(/^Expected a schema or a function, got /)
+  },
+)
+
+it('the light UsageError has the properties of the class', () => {
+  const properties = ({ name, code, retryable, scope, maybeApplied }: UsageError): unknown => ({
+    name,
+    code,
+    retryable,
+    scope,
+    maybeApplied,
+  })
+  expect(properties(lightUsageError('x'))).toEqual(properties(new UsageError('x')))
 })
 
 it('json rejects values that JSON cannot represent instead of storing nothing', () => {

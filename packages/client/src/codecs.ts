@@ -1,3 +1,4 @@
+import { lightUsageError } from './error-brand.ts'
 import type { Codec } from './types.ts'
 
 const encoder = new TextEncoder()
@@ -19,9 +20,11 @@ export interface StandardSchema<T> {
   }
 }
 
-type StandardResult<T> =
-  | { readonly value: T; readonly issues?: undefined }
-  | { readonly issues: readonly StandardIssue[] }
+type StandardResult<T> = { readonly value: T; readonly issues?: undefined } | Refusal
+
+interface Refusal {
+  readonly issues: readonly StandardIssue[]
+}
 
 interface StandardIssue {
   readonly message: string
@@ -31,59 +34,52 @@ interface StandardIssue {
 /** A schema of zod, valibot, arktype or another library with Standard Schema, or a function that returns the value or throws. */
 export type Schema<T> = StandardSchema<T> | ((value: unknown) => T)
 
-/** Issues named in an error; a large value may have thousands. */
-const MAX_ISSUES = 5
-
 /**
  * JSON, validated by `schema` if one is given. Decoding returns the output of the schema; encoding
  * checks that the schema accepts the text, and writes the value as it is. Both throw a `TypeError` for a value that the
- * schema refuses or that JSON cannot represent, and decoding a `SyntaxError` for invalid JSON. Schemas must be
- * synchronous.
+ * schema refuses or that JSON cannot represent, and decoding a `SyntaxError` for invalid JSON; a client rejects with a
+ * `CodecError` then. Schemas must be synchronous. Throws a `UsageError` for something else than a schema.
  */
 export function json<T>(schema: StandardSchema<T>): Codec<T>
 export function json<T = unknown>(validate?: (value: unknown) => T): Codec<T>
-export function json<T>(schema?: Schema<T>): Codec<T> {
-  const check = validatorOf(schema)
+export function json<T>(schema: Schema<T> = unchecked): Codec<T> {
+  // The types of arktype are functions with the interface.
+  const standard = (schema as Partial<StandardSchema<T>> | null)?.['~standard']
+  if (!isFunction(standard?.validate ?? schema))
+    throw lightUsageError(wrong('a schema or a function', typeof schema))
+  const check = (value: unknown): T => {
+    const result = standard ? standard.validate(value) : (schema as (value: unknown) => T)(value)
+    if (isFunction((result as PromiseLike<T> | null)?.then)) {
+      // The promise is dropped: its rejection must not end the process.
+      ;(result as PromiseLike<T>).then(undefined, unchecked)
+      throw new TypeError(wrong('a synchronous schema', 'a promise'))
+    }
+    if (!standard) return result as T
+    if ((result as Refusal).issues) throw new TypeError(describe(result as Refusal))
+    return (result as { readonly value: T }).value
+  }
   return {
     encode(value) {
       const text = JSON.stringify(value) as string | undefined
-      if (text === undefined) throw new TypeError(`Expected a value for JSON, got ${typeof value}`)
+      if (text === undefined) throw new TypeError(wrong('a value for JSON', typeof value))
       // JSON drops and converts: NaN becomes null. What counts is that a reader accepts the text.
-      if (schema !== undefined) check(JSON.parse(text))
+      if (schema !== unchecked) check(JSON.parse(text))
       return utf8.encode(text)
     },
     decode: (data) => check(JSON.parse(utf8.decode(data))),
   }
 }
 
-/** Returns a function that validates a value by the schema. Throws a `TypeError` for something else than a schema. */
-function validatorOf<T>(schema: Schema<T> | undefined): (value: unknown) => T {
-  if (schema === undefined) return (value) => value as T
-  // The types of arktype are functions with the interface.
-  const standard = (schema as Partial<StandardSchema<T>>)['~standard']
-  if (standard === undefined) {
-    if (typeof schema === 'function') return (value) => synchronous(schema(value))
-    throw new TypeError(`Expected a schema with '~standard' or a function, got ${typeof schema}`)
-  }
-  return (value) => {
-    const { issues, ...result } = synchronous(standard.validate(value))
-    if (issues !== undefined) throw new TypeError(`Refused by the schema: ${describe(issues)}`)
-    return (result as { readonly value: T }).value
-  }
-}
+// An application that needs no client gets this module alone: it repeats no message and no check.
+const unchecked = (value: unknown): never => value as never
+const isFunction = (value: unknown): boolean => typeof value === 'function'
+const wrong = (expected: string, got: string): string => `Expected ${expected}, got ${got}`
 
-/** Returns a result that is no promise. Throws a `TypeError` for one. */
-function synchronous<T>(result: T | PromiseLike<T>): T {
-  if (typeof (result as PromiseLike<T> | null)?.then !== 'function') return result as T
-  // The promise is dropped: its rejection must not end the process.
-  ;(result as PromiseLike<T>).then(undefined, () => {})
-  throw new TypeError('Expected a synchronous schema, got a promise')
-}
-
-const describe = (issues: readonly StandardIssue[]): string =>
+/** Names the first issues: a large value may have thousands. */
+const describe = ({ issues }: Refusal): string =>
   issues
-    .slice(0, MAX_ISSUES)
+    .slice(0, 5)
     .map(({ message, path = [] }) =>
-      [...path.map((part) => String(typeof part === 'object' ? part.key : part)), message].join(': '),
+      [...path.map((part) => String((part as { key?: PropertyKey }).key ?? part)), message].join(': '),
     )
     .join('; ')

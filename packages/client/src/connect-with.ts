@@ -1,8 +1,17 @@
 import type { Client } from './client-api.ts'
+import { aFunction, anObject, aTransport, checkArgument, checkOptionsOf, type Rule } from './checks.ts'
 import { openClient, type ConnectDefaults, type ConnectOptions } from './connect.ts'
 import { recogniseProtocol } from './session/foreign-protocol.ts'
 import { ReadBatcher } from './session/read-batcher.ts'
 import { trackEnsemble } from './track-ensemble.ts'
+
+const aPlatform: Rule = [
+  'an object with a clock and a random source',
+  (value) => {
+    const { clock, random } = (value ?? {}) as Partial<ConnectDefaults['platform']>
+    return typeof clock?.after === 'function' && typeof random?.bytes === 'function'
+  },
+]
 
 /**
  * Opens a session with the transport, the clock and the random source of the caller, and resolves when the server has
@@ -11,5 +20,9 @@ import { trackEnsemble } from './track-ensemble.ts'
  * `AuthFailedError`, with a `SessionExpiredError` (for a given session with `sessionExpiry: 'close'`), and when the signal
  * aborts.
  */
-export const connectWith = (options: ConnectOptions, defaults: ConnectDefaults): Promise<Client> =>
-  openClient(options, { ...defaults, Batcher: ReadBatcher, recogniseProtocol, trackEnsemble })
+export async function connectWith(options: ConnectOptions, defaults: ConnectDefaults): Promise<Client> {
+  checkArgument('connectWith', 'defaults', defaults, anObject)
+  checkOptionsOf('connectWith', defaults, { transport: aTransport, platform: aPlatform, warn: aFunction })
+  checkArgument('connectWith', 'the platform', defaults.platform, aPlatform)
+  return openClient(options, { ...defaults, Batcher: ReadBatcher, recogniseProtocol, trackEnsemble })
+}

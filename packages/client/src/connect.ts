@@ -101,7 +101,7 @@ export async function openClient(options: ConnectOptions, defaults: PlatformDefa
     recogniseProtocol: defaults.recogniseProtocol,
   })
   if (complete.batchReads > 0 && defaults.Batcher === undefined)
-    throw new UsageError('Expected no batchReads, which the client for pages leaves out; connectWith has it')
+    throw new UsageError('Expected no batchReads: the client for pages has none, connectWith has')
   const session = new Session(complete, defaults.Batcher, options.session)
   const client = new ZooKeeperClient(session, chroot, true)
   await firstConnection(session, platform.clock, { signal, timeoutMs, warn: defaults.warn })

@@ -96,5 +96,6 @@ export type { RecursiveDeleteOptions, TreeOptions, Visit, WalkOptions } from './
 export { mapConcurrent } from './map-concurrent.ts'
 /** The types of which a custom transport and platform are made. */
 export type { Cancel, Clock, Connection, ConnectionHandler, Random } from '@zabra/runtime'
-export { parseServers, addressKey } from './servers/connect-string.ts'
+export { parseServers } from './servers/connect-string.ts'
+export { addressKey } from './servers/server-address.ts'
 export { digestId, Perms } from '@zabra/protocol'

@@ -1,4 +1,4 @@
-import { mapConcurrent } from './map-concurrent.ts'
+import { mapInOrder } from './map-in-order.ts'
 import { toServerPath } from './chroot.ts'
 import type { InternalClient } from './internal-client.ts'
 import { MultiError, NoNodeError, NotEmptyError, ZooKeeperError } from './errors.ts'
@@ -64,7 +64,7 @@ async function listDeepestFirst(
     const next: string[] = []
     const isStart = isFirstRound && level[0] === path
     let index = 0
-    for await (const listing of mapConcurrent(level, (at) =>
+    for await (const listing of mapInOrder(level, (at) =>
       listChildren(client, at, call(), isStart, onUnreadable),
     )) {
       const at = level[index++]!
@@ -117,7 +117,7 @@ async function deleteBatch(
       if (!isOutcomeUnknown && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
     }
   }
-  for await (const isDeleted of mapConcurrent(paths, (path) => deleteOne(client, path, call())))
+  for await (const isDeleted of mapInOrder(paths, (path) => deleteOne(client, path, call())))
     if (isDeleted) onDeleted(1)
 }
 

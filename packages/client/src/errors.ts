@@ -1,4 +1,5 @@
 import { ErrorCode, errors as wireErrors, parentOf } from '@zabra/protocol'
+import { BRAND } from './error-brand.ts'
 
 /** What has failed: this request alone, the session with its ephemeral znodes, or the client, which is closed. */
 export type ErrorScope = 'request' | 'session' | 'client'
@@ -63,6 +64,10 @@ export type ZooKeeperErrorOf<C extends ZooKeeperErrorCode> = C extends keyof Err
   ? ErrorsByCode[C] & { readonly code: C }
   : ZooKeeperError & { readonly code: C }
 
+// Without the table of all codes, which a recipe in a page does not need. The types compare them with it.
+const SESSION_EXPIRED: typeof ErrorCode.SESSIONEXPIRED = -112
+const OPERATION_TIMEOUT: typeof ErrorCode.OPERATIONTIMEOUT = -7
+
 /** The server has not applied the request, or cannot know; the same call may succeed later in the same session. */
 const retryable: ReadonlySet<string> = new Set<ZooKeeperErrorCode>([
   'AMBIGUOUS_RESULT',
@@ -95,9 +100,6 @@ export interface ErrorContext {
   readonly maybeApplied?: boolean | undefined
   readonly cause?: unknown
 }
-
-/** A registered symbol, so that several copies of this package in one process recognise each other's errors. */
-const BRAND = Symbol.for('@zabra/client.error')
 
 /** Base class of all errors of this package. `instanceof` works across copies of the package. */
 export abstract class ZooKeeperError extends Error {
@@ -260,7 +262,7 @@ export class SessionExpiredError extends ZooKeeperError {
   static override readonly tag = 'SessionExpiredError'
   readonly sessionId: bigint
   constructor(message: string, sessionId: bigint, context: ErrorContext = {}) {
-    super(message, 'SESSION_EXPIRED', context, ErrorCode.SESSIONEXPIRED)
+    super(message, 'SESSION_EXPIRED', context, SESSION_EXPIRED)
     this.sessionId = sessionId
   }
 }
@@ -312,48 +314,46 @@ interface ErrorRow {
 
 /** Maps every error code of the protocol to its identifier and class. `docs/errors.md` is generated from this table. */
 // A function, so that a bundler can drop the table with all its classes from an application without a client.
-export const errorTable: ReadonlyMap<number, ErrorRow> = /* @__PURE__ */ (() =>
-  new Map<number, ErrorRow>([
-    [ErrorCode.SYSTEMERROR, { code: 'SYSTEM_ERROR', type: ServerFaultError }],
-    [ErrorCode.RUNTIMEINCONSISTENCY, { code: 'RUNTIME_INCONSISTENCY', type: ServerFaultError }],
-    [ErrorCode.DATAINCONSISTENCY, { code: 'DATA_INCONSISTENCY', type: ServerFaultError }],
-    [ErrorCode.CONNECTIONLOSS, { code: 'CONNECTION_LOSS', type: ConnectionLossError }],
-    [ErrorCode.MARSHALLINGERROR, { code: 'MARSHALLING_ERROR', type: ServerFaultError }],
-    [ErrorCode.UNIMPLEMENTED, { code: 'UNIMPLEMENTED', type: ServerFaultError }],
-    [ErrorCode.OPERATIONTIMEOUT, { code: 'OPERATION_TIMEOUT', type: OperationTimeoutError }],
-    [ErrorCode.BADARGUMENTS, { code: 'BAD_ARGUMENTS', type: ServerFaultError }],
-    [ErrorCode.UNKNOWNSESSION, { code: 'UNKNOWN_SESSION', type: ServerFaultError }],
-    [ErrorCode.NEWCONFIGNOQUORUM, { code: 'NEW_CONFIG_NO_QUORUM', type: NewConfigNoQuorumError }],
-    [ErrorCode.RECONFIGINPROGRESS, { code: 'RECONFIG_IN_PROGRESS', type: ReconfigInProgressError }],
-    [ErrorCode.APIERROR, { code: 'API_ERROR', type: ServerFaultError }],
-    [ErrorCode.NONODE, { code: 'NO_NODE', type: NoNodeError }],
-    [ErrorCode.NOAUTH, { code: 'NO_AUTH', type: NoAuthError }],
-    [ErrorCode.BADVERSION, { code: 'BAD_VERSION', type: BadVersionError }],
-    [
-      ErrorCode.NOCHILDRENFOREPHEMERALS,
-      { code: 'NO_CHILDREN_FOR_EPHEMERALS', type: NoChildrenForEphemeralsError },
-    ],
-    [ErrorCode.NODEEXISTS, { code: 'NODE_EXISTS', type: NodeExistsError }],
-    [ErrorCode.NOTEMPTY, { code: 'NOT_EMPTY', type: NotEmptyError }],
-    [ErrorCode.INVALIDCALLBACK, { code: 'INVALID_CALLBACK', type: ServerFaultError }],
-    [ErrorCode.INVALIDACL, { code: 'INVALID_ACL', type: InvalidACLError }],
-    [ErrorCode.AUTHFAILED, { code: 'AUTH_FAILED', type: AuthFailedError }],
-    [ErrorCode.SESSIONMOVED, { code: 'SESSION_MOVED', type: SessionMovedError }],
-    [ErrorCode.NOTREADONLY, { code: 'NOT_READ_ONLY', type: NotReadOnlyError }],
-    [
-      ErrorCode.EPHEMERALONLOCALSESSION,
-      { code: 'EPHEMERAL_ON_LOCAL_SESSION', type: EphemeralOnLocalSessionError },
-    ],
-    [ErrorCode.NOWATCHER, { code: 'NO_WATCHER', type: NoWatcherError }],
-    [ErrorCode.REQUESTTIMEOUT, { code: 'REQUEST_TIMEOUT', type: OperationTimeoutError }],
-    [ErrorCode.RECONFIGDISABLED, { code: 'RECONFIG_DISABLED', type: ReconfigDisabledError }],
-    [
-      ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
-      { code: 'SESSION_CLOSED_REQUIRE_SASL_AUTH', type: AuthFailedError },
-    ],
-    [ErrorCode.QUOTAEXCEEDED, { code: 'QUOTA_EXCEEDED', type: QuotaExceededError }],
-    [ErrorCode.THROTTLEDOP, { code: 'THROTTLED_OP', type: ThrottledError }],
-  ]))()
+export const errorTable: ReadonlyMap<number, ErrorRow> = /* @__PURE__ */ (() => {
+  const rows = {
+    SYSTEMERROR: ['SYSTEM_ERROR', ServerFaultError],
+    RUNTIMEINCONSISTENCY: ['RUNTIME_INCONSISTENCY', ServerFaultError],
+    DATAINCONSISTENCY: ['DATA_INCONSISTENCY', ServerFaultError],
+    CONNECTIONLOSS: ['CONNECTION_LOSS', ConnectionLossError],
+    MARSHALLINGERROR: ['MARSHALLING_ERROR', ServerFaultError],
+    UNIMPLEMENTED: ['UNIMPLEMENTED', ServerFaultError],
+    OPERATIONTIMEOUT: ['OPERATION_TIMEOUT', OperationTimeoutError],
+    BADARGUMENTS: ['BAD_ARGUMENTS', ServerFaultError],
+    UNKNOWNSESSION: ['UNKNOWN_SESSION', ServerFaultError],
+    NEWCONFIGNOQUORUM: ['NEW_CONFIG_NO_QUORUM', NewConfigNoQuorumError],
+    RECONFIGINPROGRESS: ['RECONFIG_IN_PROGRESS', ReconfigInProgressError],
+    APIERROR: ['API_ERROR', ServerFaultError],
+    NONODE: ['NO_NODE', NoNodeError],
+    NOAUTH: ['NO_AUTH', NoAuthError],
+    BADVERSION: ['BAD_VERSION', BadVersionError],
+    NOCHILDRENFOREPHEMERALS: ['NO_CHILDREN_FOR_EPHEMERALS', NoChildrenForEphemeralsError],
+    NODEEXISTS: ['NODE_EXISTS', NodeExistsError],
+    NOTEMPTY: ['NOT_EMPTY', NotEmptyError],
+    INVALIDCALLBACK: ['INVALID_CALLBACK', ServerFaultError],
+    INVALIDACL: ['INVALID_ACL', InvalidACLError],
+    AUTHFAILED: ['AUTH_FAILED', AuthFailedError],
+    SESSIONMOVED: ['SESSION_MOVED', SessionMovedError],
+    NOTREADONLY: ['NOT_READ_ONLY', NotReadOnlyError],
+    EPHEMERALONLOCALSESSION: ['EPHEMERAL_ON_LOCAL_SESSION', EphemeralOnLocalSessionError],
+    NOWATCHER: ['NO_WATCHER', NoWatcherError],
+    REQUESTTIMEOUT: ['REQUEST_TIMEOUT', OperationTimeoutError],
+    RECONFIGDISABLED: ['RECONFIG_DISABLED', ReconfigDisabledError],
+    SESSIONCLOSEDREQUIRESASLAUTH: ['SESSION_CLOSED_REQUIRE_SASL_AUTH', AuthFailedError],
+    QUOTAEXCEEDED: ['QUOTA_EXCEEDED', QuotaExceededError],
+    THROTTLEDOP: ['THROTTLED_OP', ThrottledError],
+  } satisfies Partial<Record<keyof typeof ErrorCode, readonly [ZooKeeperErrorCode, ConcreteError]>>
+  return new Map(
+    Object.entries(rows).map(([name, [code, type]]) => [
+      ErrorCode[name as keyof typeof rows],
+      { code, type },
+    ]),
+  )
+})()
 
 /** Returns the operation and the path of a call, for messages. */
 const callOf = ({ operation = 'request', path }: ErrorContext): string =>
@@ -443,7 +443,7 @@ export function abortError(reason: unknown, context: ErrorContext): OperationTim
         `${callOf(context)}: no reply before the deadline${outcome}`,
         'OPERATION_TIMEOUT',
         { ...context, cause: reason },
-        ErrorCode.OPERATIONTIMEOUT,
+        OPERATION_TIMEOUT,
       )
     : new AbortedError(`${callOf(context)}: aborted by the caller${outcome}`, { ...context, cause: reason })
 }

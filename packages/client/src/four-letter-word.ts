@@ -1,4 +1,6 @@
+import { aServer } from './servers/server-address.ts'
 import type { Clock, Connection } from '@zabra/runtime'
+import { checkArgument, shown } from './checks.ts'
 import { abortError, OperationTimeoutError, UsageError } from './errors.ts'
 import type { ServerAddress, Transport } from './platform.ts'
 import { addressKey, parseServers } from './servers/connect-string.ts'
@@ -25,8 +27,9 @@ export async function sendFourLetterWord(
   { transport, clock }: { readonly transport: Transport; readonly clock: Clock },
   { timeoutMs: timeout = 10_000, signal }: FourLetterWordOptions,
 ): Promise<string> {
-  if (!/^[a-z]{4}$/.test(word))
-    throw new UsageError(`Expected a word of four letters, got ${JSON.stringify(word)}`)
+  if (typeof word !== 'string' || !/^[a-z]{4}$/.test(word))
+    throw new UsageError(`Expected a word of four letters, got ${shown(word)}`)
+  if (typeof server !== 'string') checkArgument('fourLetterWord', 'a server', server, aServer)
   const at = typeof server === 'string' ? onlyServerOf(server) : server
   if (at.scheme === 'ws' || at.scheme === 'wss')
     throw new UsageError(

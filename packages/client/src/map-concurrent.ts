@@ -1,22 +1,26 @@
-/** Default number of calls in flight. */
-export const DEFAULT_CONCURRENCY = 64
+import { aFunction, call, checkArgument, whole, type Rule } from './checks.ts'
+import { mapInOrder } from './map-in-order.ts'
+
+const iterable: Rule = [
+  'an iterable',
+  (value) => {
+    const items = Object(value) as Partial<Iterable<unknown> & AsyncIterable<unknown>>
+    return call(items[Symbol.iterator]) || call(items[Symbol.asyncIterator])
+  },
+]
+const concurrency: Rule = ['a whole number from 1', whole(1)]
 
 /**
- * Calls `work` for each item, with at most `concurrency` calls in flight, and yields the results in the order of the
- * items. Throws the first failure when its position is reached.
+ * Calls `work` for each item, with at most `ahead` calls in flight (default 64), and yields the results in the order of the
+ * items. Throws the first failure when its position is reached, and a `UsageError` for wrong arguments.
  */
 export async function* mapConcurrent<T, R>(
   items: Iterable<T> | AsyncIterable<T>,
   work: (item: T) => Promise<R>,
-  ahead = DEFAULT_CONCURRENCY,
+  ahead?: number,
 ): AsyncGenerator<R, void, undefined> {
-  const running: Promise<R>[] = []
-  for await (const item of items) {
-    const result = work(item)
-    // The consumer may await this promise only later; until then a rejection must not be reported as unhandled.
-    result.catch(() => {})
-    running.push(result)
-    if (running.length >= ahead) yield await running.shift()!
-  }
-  for (const result of running) yield await result
+  checkArgument('mapConcurrent', 'items', items, iterable)
+  checkArgument('mapConcurrent', 'work', work, aFunction)
+  if (ahead !== undefined) checkArgument('mapConcurrent', 'ahead', ahead, concurrency)
+  yield* mapInOrder(items, work, ahead)
 }

@@ -26,8 +26,8 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
   const sequential = op === 'create' && isSequential(operation.mode ?? 'persistent')
   const reason = validatePath(path, sequential)
   if (reason !== undefined) throw new UsageError(reason, { path, operation: op })
-  const message =
-    'data' in operation && operation.data !== undefined ? validateData(operation.data) : undefined
+  const data = 'data' in operation ? operation.data : undefined
+  const message = op === 'setData' || data !== undefined ? validateData(data) : undefined
   if (message !== undefined) throw new UsageError(message, { path, operation: op })
   const serverPath = toServerPath(chroot, path)
   switch (op) {
@@ -38,9 +38,6 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
     case 'check':
       return { type: OpCode.check, path: serverPath, version: operation.version ?? -1 }
     case 'setData':
-      if (operation.data === undefined) {
-        throw new UsageError('Expected data for setData, got none', { path, operation: op })
-      }
       return {
         type: OpCode.setData,
         path: serverPath,
@@ -57,7 +54,7 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
 function createOperation(operation: WriteOp & { op: 'create' }, path: string): MultiOperation {
   const { mode = 'persistent', ttlMs, data = EMPTY } = operation
   const flags = createFlags[mode]
-  const message = validateCreate(operation.path, mode, flags, ttlMs)
+  const message = validateCreate(operation.path, mode, ttlMs)
   if (message !== undefined) throw new UsageError(message, { path: operation.path, operation: 'create' })
   const create = { path, data: toBytes(data), acl: wireAcl(operation.acl), flags }
   if (ttlMs !== undefined) return { type: OpCode.createTTL, ...create, ttl: BigInt(ttlMs) }

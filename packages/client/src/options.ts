@@ -3,12 +3,13 @@ import {
   abortSignal,
   aFunction,
   aTransport,
+  anything,
   bytes,
   call,
+  errorPolicyRule,
   findWrongOption,
   flag,
   milliseconds,
-  numbers,
   object,
   oneOf,
   text,
@@ -19,18 +20,10 @@ import {
 import { UsageError } from './errors.ts'
 import type { ClientOptions } from './client-options.ts'
 
-const isLease = (lease: unknown): boolean => {
-  if (!object(lease)) return false
-  const { renew, ...rest } = lease as { renew?: unknown }
-  return numbers('marginMs')(rest) && (renew === undefined || renew === 'commit' || renew === 'passive')
-}
-
 /** For each option, the expectation in words and the check. */
 const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
-  servers: [
-    'a connect string or a list of addresses',
-    (value) => text(value) || (Array.isArray(value) && value.every(text)),
-  ],
+  // Checked where they are parsed.
+  servers: anything,
   transport: aTransport,
   chroot: ['a path', text],
   createChroot: trueOrFalse,
@@ -62,11 +55,7 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
     'a function or numbers: baseMs, factor, capMs, maxAttempts, maxElapsedMs',
     (value) => value !== false && retryRule[1](value),
   ],
-  errorPolicy: [
-    "'connection', 'session' or { lease }",
-    (value) =>
-      value === 'connection' || value === 'session' || isLease((value as { lease?: unknown } | null)?.lease),
-  ],
+  errorPolicy: errorPolicyRule,
   offlineQueue: ['a whole number from 0', whole(0)],
   trackEnsemble: trueOrFalse,
   maxFrameBytes: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
@@ -91,10 +80,8 @@ const ruleMap: ReadonlyMap<string, Rule> = new Map(Object.entries(rules))
 
 /** Throws a `UsageError` for an unknown option or an invalid value. */
 export function checkOptions(options: ClientOptions): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new UsageError('Expected options such as { servers: "127.0.0.1:2181" }')
-  }
   const wrong = findWrongOption(options, ruleMap, () => ({ start: '', context: { operation: 'connect' } }))
   if (wrong !== undefined) throw wrong
-  if (options.servers === undefined) throw new UsageError('Expected option servers, such as "127.0.0.1:2181"')
+  if ((options as ClientOptions | undefined)?.servers === undefined)
+    throw new UsageError('Expected option servers, such as "127.0.0.1:2181"')
 }

@@ -3,6 +3,7 @@
  * dependency.
  */
 import { metrics, SpanKind, SpanStatusCode, trace, type Meter, type Tracer } from '@opentelemetry/api'
+import { call, checkOptionsOf, trueOrFalse, type Rule } from './checks.ts'
 import type { Instrumentation } from './instrumentation.ts'
 
 export interface OpenTelemetryOptions {
@@ -16,15 +17,19 @@ export interface OpenTelemetryOptions {
 
 const NAME = '@zabra/client'
 
+const rules: { readonly [K in keyof Required<OpenTelemetryOptions>]: Rule } = {
+  tracer: ['a tracer of OpenTelemetry', (value) => call((value as Tracer | null)?.startSpan)],
+  meter: ['a meter of OpenTelemetry', (value) => call((value as Meter | null)?.createHistogram)],
+  withoutPaths: trueOrFalse,
+}
+
 /**
  * Returns instrumentation; one object may serve many clients. Names follow the semantic conventions for database
  * clients.
  */
-export function openTelemetry({
-  tracer = trace.getTracer(NAME),
-  meter = metrics.getMeter(NAME),
-  withoutPaths = false,
-}: OpenTelemetryOptions = {}): Instrumentation {
+export function openTelemetry(options: OpenTelemetryOptions = {}): Instrumentation {
+  checkOptionsOf('openTelemetry', options, rules)
+  const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), withoutPaths = false } = options
   const duration = meter.createHistogram('db.client.operation.duration', {
     unit: 's',
     description: 'Time from the call to the reply',

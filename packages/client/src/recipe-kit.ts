@@ -4,7 +4,24 @@
  */
 export { AsyncQueue, type OverflowPolicy } from './async-queue.ts'
 export { withCodecErrors } from './codec-errors.ts'
-export { checkOptionsOf, shown, type Rule } from './checks.ts'
+export {
+  aCodec,
+  aFunction,
+  anAbortSignal,
+  anObject,
+  anything,
+  aText,
+  checkArgument,
+  checkOptionsOf,
+  errorPolicyRule,
+  milliseconds,
+  oneOf,
+  shown,
+  trueOrFalse,
+  whole,
+  type Rule,
+} from './checks.ts'
+
 export { abortError } from './errors.ts'
 export { withoutTimeout } from './internal-client.ts'
 export { validatePath } from '@zabra/protocol'

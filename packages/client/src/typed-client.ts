@@ -1,18 +1,23 @@
+import { checkCall } from './call-checks.ts'
 import { remainingCallOptions } from './call-options.ts'
+import { aCodec, aFunction, checkArgument } from './checks.ts'
 import { abortError, BadVersionError, NoNodeError, ZooKeeperError } from './errors.ts'
-import { mapConcurrent } from './map-concurrent.ts'
+import { mapInOrder } from './map-in-order.ts'
 import { backoff } from './retry.ts'
 import { decode, encode } from './codec-errors.ts'
 import { childPath } from './walk.ts'
 import type { Client, NodeHandle, TypedClient, TypedValue } from './client-api.ts'
 import type { CallOptions, Codec, DeleteOptions, OneShotWatch } from './types.ts'
 
-/** Returns a client of decoded values over the same session. */
+/** Returns a client of decoded values over the same session. Throws a `UsageError` for something else than a codec. */
 export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> {
+  checkArgument('withCodec', 'a codec', codec, aCodec)
   return {
     client,
-    create: async (path, value, options) =>
-      client.create(path, { ...options, data: encode(codec, value, { operation: 'create', path }) }),
+    create: async (path, value, options) => {
+      checkCall('create', options, 'create', path)
+      return client.create(path, { ...options, data: encode(codec, value, { operation: 'create', path }) })
+    },
     get: async (path, options) => {
       const { data, stat, order } = await client.getData(path, options)
       return { value: decode(codec, data, { operation: 'get', path }), stat, order }
@@ -21,8 +26,10 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
       client.setData(path, encode(codec, value, { operation: 'set', path }), options),
     delete: ((path: string, options?: DeleteOptions) => client.delete(path, options)) as Client['delete'],
     children: (path, options) => readChildren(client, codec, path, options),
-    watch: (path, options) => watchValue(client, codec, path, options?.signal),
+    watch: (path, options) => watchValue(client, codec, path, options),
     update: async (path, change, options = {}) => {
+      checkCall('call', options, 'update', path)
+      checkArgument('update', 'a change', change, aFunction)
       const nextOptions = remainingCallOptions(options, client.platform.clock)
       for (let tries = 0; ; tries++) {
         const { data, stat } = await client.getData(path, nextOptions())
@@ -65,6 +72,7 @@ async function readChildren<T>(
   path: string,
   options: CallOptions = {},
 ): Promise<Map<string, TypedValue<T>>> {
+  checkCall('call', options, 'children', path)
   const nextOptions = remainingCallOptions(options, client.platform.clock)
   const { children } = await client.getChildren(path, nextOptions())
   const values = new Map<string, TypedValue<T>>()
@@ -78,7 +86,7 @@ async function readChildren<T>(
       throw error
     }
   }
-  for await (const found of mapConcurrent(children.toSorted(), read)) {
+  for await (const found of mapInOrder(children.toSorted(), read)) {
     if (found !== undefined) values.set(...found)
   }
   return values
@@ -89,8 +97,10 @@ async function* watchValue<T>(
   client: Client,
   codec: Codec<T>,
   path: string,
-  signal: AbortSignal | undefined,
+  options: { readonly signal?: AbortSignal | undefined } | undefined,
 ): AsyncGenerator<TypedValue<T> | undefined, void> {
+  checkCall('signal', options, 'watch', path)
+  const signal = options?.signal
   let last: string | undefined
   for (let tries = 0; ;) {
     if (signal?.aborted) throw abortError(signal.reason, { operation: 'watch', path })

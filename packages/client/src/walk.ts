@@ -1,6 +1,6 @@
-import { DEFAULT_CONCURRENCY } from './map-concurrent.ts'
+import { DEFAULT_CONCURRENCY } from './map-in-order.ts'
 import { remainingCallOptions } from './call-options.ts'
-import { wrongOptions } from './call-checks.ts'
+import { checkCall } from './call-checks.ts'
 import { NoAuthError, NoNodeError } from './errors.ts'
 import type { TreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import type { Client } from './client-api.ts'
@@ -66,8 +66,7 @@ async function* visit(
   path: string,
   options: WalkOptions,
 ): AsyncGenerator<Visit, void, undefined> {
-  const wrong = wrongOptions('walk', options, 'walk', path)
-  if (wrong !== undefined) throw wrong
+  checkCall('walk', options, 'walk', path)
   const { maxDepth = Infinity, filter, onUnreadable } = options
   const call = perRequestOptions(client, options)
   const pending: PendingVisit[] = [{ path, depth: 0, isLast: true }]

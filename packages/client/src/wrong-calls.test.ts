@@ -36,10 +36,10 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
   [
     'watchOnce without a kind',
     (c) => c.watchOnce('/'),
-    /kind of a watch as 'data', 'exists' or 'children', got undefined/,
+    /kind of a watch as 'data' or 'exists' or 'children', got undefined/,
   ],
   ['watchOnce with an inherited name', (c) => c.watchOnce('/', 'constructor'), /kind of a watch/],
-  ['multi without operations', (c) => c.multi(), /Expected a list of operations, got undefined/],
+  ['multi without operations', (c) => c.multi(), /multi: Expected operations as a list, got undefined/],
   ['multi with null', (c) => c.multi([null]), /Expected operation 0 as \{ op, path, … \}, got null/],
   ['multi with a wrong op', (c) => c.multi([{ op: 'remove', path: '/a' }]), /remove/],
   [
@@ -48,7 +48,7 @@ const wrongCalls: readonly [call: string, make: (c: Untyped) => unknown, message
     /Did you mean version\?/,
   ],
   ['multiRead with a number', (c) => c.multiRead([5]), /Expected operation 0/],
-  ['createMissing without nodes', (c) => c.createMissing(), /Expected a list/],
+  ['createMissing without nodes', (c) => c.createMissing(), /Expected nodes as a list/],
   ['createMissing with null', (c) => c.createMissing([null]), /Expected/],
   ['reconfig without a change', (c) => c.reconfig(), /Expected a change/],
   [

@@ -1,5 +1,5 @@
 import { gunzipSync, gzipSync } from '@zabra/runtime/node/dial'
-import { checkOptionsOf, whole } from '../checks.ts'
+import { aCodec, checkArgument, checkOptionsOf, whole } from '../checks.ts'
 import type { Bytes, Codec } from '../types.ts'
 
 export interface CompressedOptions {
@@ -13,6 +13,7 @@ export interface CompressedOptions {
  * `maxBytes`.
  */
 export function compressed<T>(inner: Codec<T>, options: CompressedOptions = {}): Codec<T> {
+  checkArgument('compressed', 'a codec', inner, aCodec)
   checkOptionsOf('compressed', options, { maxBytes: ['whole bytes from 1', whole(1)] })
   const { maxBytes = 16 * 1024 * 1024 } = options
   return {

@@ -56,7 +56,7 @@ export function parseReplacementServers(
 }
 
 /** Returns the chroot given in the connect string or as an option. Throws a `UsageError` when they differ. */
-export function mergeChroots(root: string | undefined, chroot: string | undefined): string {
+export function mergeChroots(root = '', chroot = ''): string {
   const fromOption = normalizeChroot(chroot)
   const fromServers = normalizeChroot(root)
   if (fromOption !== '' && fromServers !== '' && fromOption !== fromServers) {

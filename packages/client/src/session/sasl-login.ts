@@ -52,6 +52,10 @@ async function logIn(
   connection: FramedConnection,
   setReplyHandler: (handler: ReplyHandler) => void,
 ): Promise<void> {
+  if (typeof (mechanism as Partial<SaslMechanism> | undefined)?.step !== 'function')
+    throw new AuthFailedError('Expected option sasl to return an object with name and step', 'AUTH_FAILED', {
+      operation: 'sasl',
+    })
   const rejected = (message: string, cause?: unknown): AuthFailedError =>
     new AuthFailedError(`SASL ${mechanism.name}: ${message}`, 'AUTH_FAILED', { operation: 'sasl', cause })
   const step = async (challenge?: Bytes): Promise<Bytes | undefined> => {

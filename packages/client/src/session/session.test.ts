@@ -66,7 +66,7 @@ describe('connecting', () => {
 
   it('rejects invalid options by name', async () => {
     const wrong: [object, string][] = [
-      [{ servers: 5 }, 'Expected option servers to be a connect string or a list of addresses, got 5'],
+      [{ servers: 5 }, 'Expected servers as a connect string or a list of addresses, got number'],
       [
         { sessionTimeoutMs: 0.5 },
         'Expected option sessionTimeoutMs to be whole milliseconds from 1, got 0.5',
