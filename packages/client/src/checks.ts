@@ -17,7 +17,12 @@ export const object: Check = (value) => kindOf(value) === 'Object'
 export const bytes: Check = (value) => value instanceof Uint8Array
 export const text: Check = (value) => typeof value === 'string'
 const positive: Check = (value) => typeof value === 'number' && value >= 0
-export const abortSignal: Check = (value) => call((value as AbortSignal | null)?.addEventListener)
+/** Checks for an object or function with these methods. */
+export const withMethods =
+  (...names: readonly string[]): Check =>
+  (value) =>
+    names.every((name) => call((value as Readonly<Record<string, unknown>> | null | undefined)?.[name]))
+export const abortSignal: Check = /* @__PURE__ */ withMethods('addEventListener')
 
 /** For what is checked elsewhere. */
 export const anything: Rule = ['', () => true]
@@ -41,10 +46,7 @@ export const aText: Rule = ['a string', text]
 export const anAbortSignal: Rule = ['an AbortSignal', abortSignal]
 export const aList: Rule = ['a list', Array.isArray]
 export const anObject: Rule = ['an object', object]
-export const aTransport: Rule = [
-  'an object with open',
-  (value) => call((value as { open?: unknown } | null)?.open),
-]
+export const aTransport: Rule = ['an object with open', /* @__PURE__ */ withMethods('open')]
 
 /** Throws a `UsageError` for an argument that breaks its rule. `what` names the call. */
 export function checkArgument(what: string, name: string, value: unknown, rule: Rule): void {
@@ -54,10 +56,7 @@ export function checkArgument(what: string, name: string, value: unknown, rule: 
 
 export const aCodec: Rule = [
   'an object with encode and decode',
-  (value) => {
-    const { encode, decode } = (value ?? {}) as { encode?: unknown; decode?: unknown }
-    return call(encode) && call(decode)
-  },
+  /* @__PURE__ */ withMethods('encode', 'decode'),
 ]
 /** A time in milliseconds, which may be fractional. */
 export const milliseconds: Rule = ['milliseconds, 0 or more', positive]

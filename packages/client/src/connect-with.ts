@@ -1,5 +1,13 @@
 import type { Client } from './client-api.ts'
-import { aFunction, anObject, aTransport, checkArgument, checkOptionsOf, type Rule } from './checks.ts'
+import {
+  aFunction,
+  anObject,
+  aTransport,
+  checkArgument,
+  checkOptionsOf,
+  withMethods,
+  type Rule,
+} from './checks.ts'
 import { openClient, type ConnectDefaults, type ConnectOptions } from './connect.ts'
 import { recogniseProtocol } from './session/foreign-protocol.ts'
 import { ReadBatcher } from './session/read-batcher.ts'
@@ -9,7 +17,7 @@ const aPlatform: Rule = [
   'an object with a clock and a random source',
   (value) => {
     const { clock, random } = (value ?? {}) as Partial<ConnectDefaults['platform']>
-    return typeof clock?.after === 'function' && typeof random?.bytes === 'function'
+    return withMethods('after')(clock) && withMethods('bytes')(random)
   },
 ]
 

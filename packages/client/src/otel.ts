@@ -3,7 +3,7 @@
  * dependency.
  */
 import { metrics, SpanKind, SpanStatusCode, trace, type Meter, type Tracer } from '@opentelemetry/api'
-import { call, checkOptionsOf, trueOrFalse, type Rule } from './checks.ts'
+import { checkOptionsOf, trueOrFalse, withMethods, type Rule } from './checks.ts'
 import type { Instrumentation } from './instrumentation.ts'
 
 export interface OpenTelemetryOptions {
@@ -18,8 +18,8 @@ export interface OpenTelemetryOptions {
 const NAME = '@zabra/client'
 
 const rules: { readonly [K in keyof Required<OpenTelemetryOptions>]: Rule } = {
-  tracer: ['a tracer of OpenTelemetry', (value) => call((value as Tracer | null)?.startSpan)],
-  meter: ['a meter of OpenTelemetry', (value) => call((value as Meter | null)?.createHistogram)],
+  tracer: ['a tracer of OpenTelemetry', withMethods('startSpan')],
+  meter: ['a meter of OpenTelemetry', withMethods('createHistogram')],
   withoutPaths: trueOrFalse,
 }
 

@@ -1,6 +1,6 @@
 import { DigestMd5Client, nonceSource } from '@zabra/protocol'
 import type { Random } from '@zabra/runtime'
-import { anObject, aText, call, checkArgument, checkOptionsOf, type Rule } from './checks.ts'
+import { anObject, aText, checkArgument, checkOptionsOf, withMethods, type Rule } from './checks.ts'
 import type { SaslMechanism } from './client-options.ts'
 import type { ServerAddress } from './platform.ts'
 
@@ -34,10 +34,7 @@ const rules: { readonly [K in keyof Required<DigestMd5Options>]: Rule } = {
 export const digestMd5With = (
   random: Pick<Random, 'bytes'>,
 ): ((options: DigestMd5Options) => DigestMd5Login) => {
-  checkArgument('digestMd5With', 'a source of bytes', random, [
-    'an object with bytes',
-    (value) => call((value as Random | null)?.bytes),
-  ])
+  checkArgument('digestMd5With', 'a source of bytes', random, ['an object with bytes', withMethods('bytes')])
   return (options) => {
     checkArgument('digestMd5', 'credentials', options, anObject)
     checkOptionsOf('digestMd5', options, rules)

@@ -1,6 +1,7 @@
 import { OpCode, readSetSASLResponse, writeGetSASLRequest, type Reader } from '@zabra/protocol'
 import type { Cancel, Clock } from '@zabra/runtime'
 import { copyBytes } from '../bytes.ts'
+import { withMethods } from '../checks.ts'
 import { AuthFailedError, errorFromCode } from '../errors.ts'
 import type { SaslMechanism } from '../client-options.ts'
 import type { Bytes } from '../types.ts'
@@ -52,7 +53,7 @@ async function logIn(
   connection: FramedConnection,
   setReplyHandler: (handler: ReplyHandler) => void,
 ): Promise<void> {
-  if (typeof (mechanism as Partial<SaslMechanism> | undefined)?.step !== 'function')
+  if (!withMethods('step')(mechanism))
     throw new AuthFailedError('Expected option sasl to return an object with name and step', 'AUTH_FAILED', {
       operation: 'sasl',
     })
