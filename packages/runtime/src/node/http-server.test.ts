@@ -191,4 +191,28 @@ describe('a connection is closed', () => {
     await seconds(1)
     await closed
   })
+
+  it('60 s after the last 4 MiB of a long body', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    let received = 0
+    await serve(
+      async ({ body }) => {
+        for await (const chunk of body) received += chunk.length
+        return { status: 200 }
+      },
+      { idleTimeoutMs: 1_000_000 },
+    )
+    const socket = await open()
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n')
+    const part = 5 << 20
+    for (let sent = part; sent <= 2 * part; sent += part) {
+      socket.write(new Uint8Array(part))
+      while (received < sent) await new Promise((resolve) => setImmediate(resolve))
+      await seconds(60)
+      expect(socket.destroyed).toBe(false)
+    }
+    await seconds(60)
+    await closed
+  })
 })

@@ -11,8 +11,10 @@ const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 64
 /** Time in which a new connection sends the headers of its first request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
-/** Time in which a client sends the body of a request, in milliseconds. */
+/** Time in which a client sends the body of a request, or `MIN_BODY_BYTES` of a longer one, in milliseconds. */
 const BODY_TIMEOUT_MS = 60_000
+/** What the slowest client sends of a long body within `BODY_TIMEOUT_MS`, in bytes: a snapshot may have many gigabytes. */
+const MIN_BODY_BYTES = 4 << 20
 
 /** Returns an HTTP server, or an HTTPS server when `tls` is given; `isMixed` accepts both on one port. */
 export function nodeHttpServer({
@@ -90,8 +92,20 @@ class HttpConnections {
     const { socket } = message
     if (this.#busy.has(socket)) return false
     this.#busy.add(socket)
-    this.#setDeadline(socket, BODY_TIMEOUT_MS, () => !message.complete)
+    this.#awaitBody(message)
     return true
+  }
+
+  /** Closes the connection of a request whose body is neither complete in time nor long and on the way. */
+  #awaitBody(message: IncomingMessage): void {
+    const { socket } = message
+    const before = socket.bytesRead
+    this.#setDeadline(socket, BODY_TIMEOUT_MS, () => {
+      if (message.complete) return false
+      if (socket.bytesRead - before < MIN_BODY_BYTES) return true
+      this.#awaitBody(message)
+      return false
+    })
   }
 
   /** Moves the connection to the end of the order of eviction. */
