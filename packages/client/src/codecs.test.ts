@@ -69,7 +69,7 @@ it('the light UsageError has the properties of the class', () => {
     scope,
     maybeApplied,
   })
-  expect(properties(lightUsageError('x'))).toEqual(properties(new UsageError('x')))
+  expect(properties(lightUsageError('x') as UsageError)).toEqual(properties(new UsageError('x')))
 })
 
 it('json rejects values that JSON cannot represent instead of storing nothing', () => {

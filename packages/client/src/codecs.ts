@@ -49,7 +49,7 @@ export function json<T>(schema: Schema<T> = unchecked): Codec<T> {
     throw lightUsageError(wrong('a schema or a function', typeof schema))
   const check = (value: unknown): T => {
     const result = standard ? standard.validate(value) : (schema as (value: unknown) => T)(value)
-    if (isFunction((result as PromiseLike<T> | null)?.then)) {
+    if (isFunction((result as { readonly then?: unknown } | null)?.then)) {
       // The promise is dropped: its rejection must not end the process.
       ;(result as PromiseLike<T>).then(undefined, unchecked)
       throw new TypeError(wrong('a synchronous schema', 'a promise'))
@@ -80,6 +80,9 @@ const describe = ({ issues }: Refusal): string =>
   issues
     .slice(0, 5)
     .map(({ message, path = [] }) =>
-      [...path.map((part) => String((part as { key?: PropertyKey }).key ?? part)), message].join(': '),
+      [
+        ...path.map((part) => String((part as { key?: PropertyKey }).key ?? (part as PropertyKey))),
+        message,
+      ].join(': '),
     )
     .join('; ')

@@ -1,5 +1,3 @@
-import type { UsageError } from './errors.ts'
-
 /**
  * The key of the tags by which errors are recognised: a registered symbol, so that several copies of this package in one
  * process recognise each other's.
@@ -10,7 +8,7 @@ export const BRAND = Symbol.for('zabra.error')
  * Returns an error that `instanceof` takes for a `UsageError`, for modules that an application may bundle without a
  * client: the class would come with all of `errors.ts`.
  */
-export const lightUsageError = (message: string): UsageError =>
+export const lightUsageError = (message: string): Error =>
   Object.assign(new Error(message), {
     name: 'UsageError',
     code: 'USAGE',
