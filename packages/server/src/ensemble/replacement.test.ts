@@ -253,6 +253,18 @@ describe('a leader that replaces the data', () => {
     expect((await disk.list('/data/version-2')).filter((name) => /incoming|received/.test(name))).toEqual([])
   })
 
+  it('reports them as the data when its disk fails after the new files are decided', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const { disk } = ensemble.member(leader)
+    let faults = 0
+    disk.injectFault = (_, path) =>
+      path.includes('/set-aside') && faults++ === 0 ? { code: 'EIO' } : undefined
+    await restore(ensemble, leader, await backup())
+    const { state } = await untilRestored(ensemble, leader)
+    expect([faults > 0, state, await agreed(ensemble)]).toEqual([true, 'done', 'new'])
+  })
+
   it('is backed up by a snapshot of the new data, and audited once', async () => {
     const ensemble = await start(3, {
       auditEnabled: true,

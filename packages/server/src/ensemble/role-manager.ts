@@ -306,14 +306,29 @@ export class RoleManager {
     const { database, platform } = this.#context
     if (this.#isStopped || this.#isClosing) return database.discardReplacement(replacement)
     try {
-      await database.installReplacement(replacement)
-      const facts = { lastZxid: formatZxid(replacement.tree.lastZxid), nodes: replacement.tree.nodeCount }
+      await this.#install(replacement)
+      const { tree } = database
+      if (this.#replacement !== undefined) this.#replacement = { ...this.#replacement, tree }
+      const facts = { lastZxid: formatZxid(tree.lastZxid), nodes: tree.nodeCount }
       platform.logger.info(facts, 'The data are replaced; this server asks the others to take them')
     } catch (error) {
-      await database.endRole()
       this.#settleReplacement(error)
       const reason = error instanceof Error ? error.message : String(error)
       platform.logger.error({ reason }, 'The data could not be replaced')
+    }
+  }
+
+  /** Installs a replacement. Where that fails, loads the files again, and rejects unless they hold the replacement by then. */
+  async #install(replacement: PreparedReplacement): Promise<void> {
+    const { database, platform } = this.#context
+    try {
+      await database.installReplacement(replacement)
+    } catch (error) {
+      await database.endRole()
+      // Once the files are decided, reading them finishes the replacement. No other history has its last zxid.
+      if (database.tree.lastZxid !== replacement.tree.lastZxid) throw error
+      const reason = error instanceof Error ? error.message : String(error)
+      platform.logger.warn({ reason }, 'The files were replaced at the second attempt')
     }
   }
 
@@ -329,10 +344,7 @@ export class RoleManager {
       try {
         await this.#role?.end(REPLACING)
         await database.endRole()
-        await database.installReplacement(prepared).catch(async (error: unknown) => {
-          await database.endRole()
-          throw error
-        })
+        await this.#install(prepared)
       } finally {
         await catchUpWindow(window, database)
         if (!this.#isStopped) this.#enterRole('leading', membership.self)

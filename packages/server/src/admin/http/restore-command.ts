@@ -64,20 +64,19 @@ export class Restores {
     return { done }
   }
 
-  /** Replaces the data by a received file, and removes it. */
+  /** Replaces the data by a received file, which is removed once it is in memory. */
   async #replaceBy(target: AdminTarget, folder: string, name: string): Promise<Zxid> {
-    try {
-      return await this.#replace(target, folder, name)
-    } finally {
-      await this.#platform.disk.remove(`${folder}/${name}`)
-    }
-  }
-
-  async #replace(target: AdminTarget, folder: string, name: string): Promise<Zxid> {
     const { disk, compression, clock } = this.#platform
     const pause = pauseEach(clock)
     const tree = target.createTree()
-    const loaded = await loadSnapshot(disk, folder, { name, zxid: 0 }, tree, compression)
+    let loaded: Awaited<ReturnType<typeof loadSnapshot>>
+    try {
+      loaded = await loadSnapshot(disk, folder, { name, zxid: 0 }, tree, compression)
+    } finally {
+      const path = `${folder}/${name}`
+      // A role that ends meanwhile may have loaded the files again, which removes this one.
+      if (await disk.exists(path)) await disk.remove(path)
+    }
     rejectPartial(tree, loaded)
     const lastZxid = loaded.lastZxid!
     const start = target.replacementStart(lastZxid)
