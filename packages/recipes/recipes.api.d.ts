@@ -171,7 +171,7 @@ export interface Versioned<T> {
 
 // atomic-value/decide.d.ts
 
-export declare const bigEndian: (size: 4 | 8) => Codec<bigint>;
+export declare function bigEndian(size: 4 | 8): Codec<bigint>;
 
 export declare const decimal: Codec<bigint>;
 
@@ -569,7 +569,7 @@ export interface PersistentNodeOptions {
 
 // queue/curator-items.d.ts
 
-export declare const curatorItems: <T>(codec: Codec<T>) => Codec<readonly T[]>;
+export declare function curatorItems<T>(codec: Codec<T>): Codec<readonly T[]>;
 
 // queue/message.d.ts
 
@@ -583,7 +583,7 @@ export declare class Message<T> implements AsyncDisposable {
     get isAcknowledged(): boolean;
     get signal(): AbortSignal;
     ack(): Promise<void>;
-    nack({ delayMs }?: {
+    nack(options?: {
         readonly delayMs?: number | undefined;
     }): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
@@ -802,7 +802,7 @@ export declare class ServiceProvider<T> implements AsyncDisposable {
     get ready(): Promise<void>;
     get stale(): boolean;
     all(): readonly Instance<T>[];
-    changes({ signal }?: Abortable): AsyncGenerator<readonly Instance<T>[], void, undefined>;
+    changes(options?: Abortable): AsyncGenerator<readonly Instance<T>[], void, undefined>;
     next(): Instance<T> | undefined;
     noteError(id: string): void;
     close(): Promise<void>;

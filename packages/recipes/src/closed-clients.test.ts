@@ -159,3 +159,12 @@ it.each(cases)('%s leaves no timer when the client closes while it %s', async (s
   const left = world.clock.pendingTimers().map(({ name }) => name)
   expect(left.filter((name) => !before.has(name))).toEqual([])
 })
+
+it('a caller that waits in the local queue of a mutex rejects when its client closes, though the holder never releases', async () => {
+  const mutex = new Mutex(client, '/m')
+  await world.within(5000, mutex.acquire())
+  const waiting = Promise.allSettled([mutex.acquire(), mutex.acquire()])
+  await world.within(5000, client.close())
+  for (const ended of await world.within(5000, waiting))
+    expect(ended).toMatchObject({ status: 'rejected', reason: { code: 'CLOSED' } })
+})

@@ -31,7 +31,6 @@ import {
   checkOptions,
   checkRecipe,
   codec as aCodec,
-  object,
   oneOf,
   type Rule,
 } from '../support/checks.ts'
@@ -95,9 +94,9 @@ export class AtomicValue<T> {
   ): Promise<boolean> {
     checkArgument(
       'compareAndSet',
-      'what was read',
-      (expected as Partial<typeof expected> | undefined)?.stat,
-      object,
+      'the version that was read',
+      (expected as Partial<typeof expected> | undefined)?.stat?.version,
+      ['a number', (version) => typeof version === 'number'],
     )
     const data = this.#options.codec.encode(value)
     return this.#limited('compareAndSet', options, (signal) => this.#write(expected.stat, data, signal))

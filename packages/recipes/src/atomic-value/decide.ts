@@ -1,4 +1,5 @@
 import { UsageError, type Bytes, type Codec, utf8 } from '@zabra/client/core'
+import { checkArgument, oneOf } from '../support/checks.ts'
 
 /** Identity and version of the znode before the write. */
 export interface WrittenVersion {
@@ -45,20 +46,23 @@ export const decimal: Codec<bigint> = {
 }
 
 /** Encodes signed big-endian integers of 4 or 8 bytes, as Curator does. */
-export const bigEndian = (size: 4 | 8): Codec<bigint> => ({
-  encode(value) {
-    if (value > MAX[size] || value < -MAX[size] - 1n) {
-      throw new UsageError(`Expected a number that fits ${size} bytes, got ${value}`)
-    }
-    const view = new DataView(new ArrayBuffer(size))
-    if (size === 4) view.setInt32(0, Number(value))
-    else view.setBigInt64(0, value)
-    return new Uint8Array(view.buffer)
-  },
-  decode(data: Bytes) {
-    if (data.length === 0) return 0n
-    if (data.length !== size) throw new UsageError(`Expected a number of ${size} bytes, got ${data.length}`)
-    const view = new DataView(data.buffer, data.byteOffset, size)
-    return size === 4 ? BigInt(view.getInt32(0)) : view.getBigInt64(0)
-  },
-})
+export function bigEndian(size: 4 | 8): Codec<bigint> {
+  checkArgument('bigEndian', 'a size in bytes', size, oneOf(4, 8))
+  return {
+    encode(value) {
+      if (value > MAX[size] || value < -MAX[size] - 1n) {
+        throw new UsageError(`Expected a number that fits ${size} bytes, got ${value}`)
+      }
+      const view = new DataView(new ArrayBuffer(size))
+      if (size === 4) view.setInt32(0, Number(value))
+      else view.setBigInt64(0, value)
+      return new Uint8Array(view.buffer)
+    },
+    decode(data: Bytes) {
+      if (data.length === 0) return 0n
+      if (data.length !== size) throw new UsageError(`Expected a number of ${size} bytes, got ${data.length}`)
+      const view = new DataView(data.buffer, data.byteOffset, size)
+      return size === 4 ? BigInt(view.getInt32(0)) : view.getBigInt64(0)
+    },
+  }
+}

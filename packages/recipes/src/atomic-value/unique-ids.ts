@@ -1,7 +1,7 @@
-import { UsageError, type Client } from '@zabra/client/core'
+import type { Client } from '@zabra/client/core'
 import type { WaitOptions } from '../handles/types.ts'
 import { Counter, type CounterOptions } from './atomic-value.ts'
-import { anything, checkRecipe } from '../support/checks.ts'
+import { anything, checkArgument, checkRecipe, whole } from '../support/checks.ts'
 
 export interface UniqueIdsOptions extends Pick<CounterOptions, 'format'> {
   /** Number of ids that are reserved with one update (default 100). */
@@ -23,8 +23,7 @@ export class UniqueIds {
   constructor(client: Client, path: string, options: UniqueIdsOptions = {}) {
     checkRecipe('UniqueIds', client, path, options, { format: anything, blockSize: anything })
     const { format, blockSize = 100 } = options
-    if (!(Number.isSafeInteger(blockSize) && blockSize >= 1))
-      throw new UsageError(`Expected a block of 1 id or more, got ${blockSize}`, { path })
+    checkArgument('UniqueIds', 'blockSize', blockSize, ['a whole number of 1 id or more', whole(1)])
     this.#counter = new Counter(client, path, format === undefined ? {} : { format })
     this.#blockSize = BigInt(blockSize)
   }

@@ -1,11 +1,4 @@
-import {
-  BadVersionError,
-  NoNodeError,
-  SessionExpiredError,
-  UsageError,
-  utf8,
-  type Client,
-} from '@zabra/client/core'
+import { BadVersionError, NoNodeError, SessionExpiredError, utf8, type Client } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { withLimits, type WaitContext } from '../support/limits.ts'
@@ -21,7 +14,7 @@ import {
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { watchUntil } from '../support/watch.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
-import { anything, checkRecipe } from '../support/checks.ts'
+import { anything, checkArgument, checkRecipe, whole } from '../support/checks.ts'
 
 /** Membership in the current round of a double barrier. */
 export interface BarrierHandle extends Handle {
@@ -56,8 +49,7 @@ export class DoubleBarrier {
   constructor(client: Client, path: string, options: { readonly members: number }) {
     checkRecipe('DoubleBarrier', client, path, options, { members: anything })
     const members = (options as { members?: unknown } | undefined)?.members as number
-    if (!(Number.isInteger(members) && members >= 1))
-      throw new UsageError(`Expected members from 1 up, got ${members}`)
+    checkArgument('DoubleBarrier', 'members', members, ['a whole number from 1', whole(1)])
     this.#client = withoutTimeout(client).unordered()
     this.path = path
     this.#members = members

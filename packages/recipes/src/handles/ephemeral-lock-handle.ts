@@ -16,8 +16,11 @@ import { watchHorizon } from './horizon.ts'
 import { LostError, type LostReason } from './lost.ts'
 import { OwnNodeWatcher } from './own-node-watcher.ts'
 import { lossReason, sessionStatusOf } from './policy.ts'
+import { checkArgument, checkOptions, trueOrFalse } from '../support/checks.ts'
 import { joinLeaseRenewal, renewsLease } from './renewal.ts'
 import type { LockHandle, ReleaseOptions } from './types.ts'
+
+const releasing = { background: trueOrFalse }
 
 /** The ephemeral znode behind a lock handle. */
 export interface HandleNode {
@@ -125,6 +128,7 @@ export class EphemeralLockHandle implements LockHandle {
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: WriteResult<T[K]> }> {
     this.assertHeld()
+    checkArgument('guard', 'operations', operations, ['a list', Array.isArray])
     try {
       const all = [{ op: 'check', path: this.path }, ...operations] as const
       const [, ...results] = await this.#client.multi<readonly WriteOp[]>(all, options)
@@ -134,14 +138,14 @@ export class EphemeralLockHandle implements LockHandle {
     }
   }
 
-  release({ background = false }: ReleaseOptions = {}): Promise<void> {
+  async release(options: ReleaseOptions = {}): Promise<void> {
+    checkOptions('release', options, releasing)
     this.#end('released')
     this.#released ??= this.#releaseNode().finally(() => {
       for (const action of this.#releaseCallbacks.splice(0)) action()
     })
-    if (!background) return this.#released
+    if (!options.background) return this.#released
     this.#released.catch(() => this.#report('releaseFailed'))
-    return Promise.resolve()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -4,7 +4,6 @@ import {
   NodeExistsError,
   NoNodeError,
   ZooKeeperError,
-  UsageError,
   utf8,
   type CallOptions,
   type Client,
@@ -31,6 +30,7 @@ import {
   object,
   parents,
   text,
+  whole,
 } from '../support/checks.ts'
 
 export interface LeaseOptions extends Pick<RecipeOptions, 'acl' | 'parents'> {
@@ -83,8 +83,7 @@ export class Lease {
     checkArgument('Lease', 'options', options, object)
     checkArgument('Lease', 'holder', options.holder, text)
     const { durationMs } = options
-    if (!(Number.isSafeInteger(durationMs) && durationMs > 0))
-      throw new UsageError(`Expected a whole number of milliseconds from 1 up, got ${durationMs}`, { path })
+    checkArgument('Lease', 'durationMs', durationMs, ['a whole number of milliseconds from 1', whole(1)])
     this.#client = withoutTimeout(client).unordered()
     this.path = path
     this.#options = options

@@ -31,6 +31,11 @@ class LocalQueue {
     })
   }
 
+  /** Lets all callers proceed that wait. */
+  releaseAll(): void {
+    for (const go of this.#waiting.splice(0)) go()
+  }
+
   /** Lets the next caller proceed; returns true when there is none. */
   release(): boolean {
     const next = this.#waiting.shift()
@@ -56,7 +61,12 @@ export async function enterLocalQueue(
 ): Promise<() => void> {
   if (signal?.aborted) throw abortError(signal.reason, { path, operation: 'acquire' })
   let paths = queues.get(client)
-  if (paths === undefined) queues.set(client, (paths = new Map()))
+  if (paths === undefined) {
+    const created = new Map<string, LocalQueue>()
+    queues.set(client, (paths = created))
+    // A holder may never release after that. The callers that waited learn from their own call that the client is closed.
+    void client.closed.then(() => created.forEach((queue) => queue.releaseAll()))
+  }
   const all = paths
   let queue = all.get(path)
   if (queue === undefined) all.set(path, (queue = new LocalQueue()))

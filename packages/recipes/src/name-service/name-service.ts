@@ -119,6 +119,7 @@ export class NameService<T> {
     checkArgument('nameService.resolve', 'a name', name, text)
     checkArgument('nameService.resolve', 'options', options, object)
     const { fresh = false, ...call } = options
+    checkArgument('nameService.resolve', 'option fresh', fresh, trueOrFalse)
     return retryInNewSession(this.#client, async () => {
       if (fresh) await this.#client.sync(this.#path(name), call)
       const found = await undefinedIfMissing(this.#client.getData(this.#path(name), call))

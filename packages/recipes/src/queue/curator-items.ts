@@ -1,4 +1,5 @@
 import { UsageError, type Bytes, type Codec } from '@zabra/client/core'
+import { checkArgument, codec as aCodec } from '../support/checks.ts'
 
 const VERSION = 0x0001_0001
 const ITEM = 1
@@ -8,10 +9,13 @@ const END = 2
  * Encodes items in the format of Curator's `DistributedQueue`: a version of four bytes, then each item as a byte
  * 1, its length and its bytes, then a byte 2. Its producers put one item into a znode, or several with `putMulti`.
  */
-export const curatorItems = <T>(codec: Codec<T>): Codec<readonly T[]> => ({
-  encode: (values) => encode(values.map((value) => codec.encode(value))),
-  decode: (data) => decode(data).map((item) => codec.decode(item)),
-})
+export function curatorItems<T>(codec: Codec<T>): Codec<readonly T[]> {
+  checkArgument('curatorItems', 'a codec', codec, aCodec)
+  return {
+    encode: (values) => encode(values.map((value) => codec.encode(value))),
+    decode: (data) => decode(data).map((item) => codec.decode(item)),
+  }
+}
 
 function encode(items: readonly Bytes[]): Bytes {
   const size = items.reduce((sum, item) => sum + 5 + item.length, 5)

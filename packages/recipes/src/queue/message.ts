@@ -4,8 +4,11 @@ import { watchHorizon } from '../handles/horizon.ts'
 import { LostError, type LostReason } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { checkOptions, milliseconds } from '../support/checks.ts'
 import { delay } from '../support/delay.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
+
+const nacking = { delayMs: milliseconds }
 
 /** The znodes of a message. */
 export interface MessageLocation {
@@ -86,7 +89,9 @@ export class Message<T> implements AsyncDisposable {
    * Returns the item to the queue for another delivery: at once, or after `delayMs` while this session lives; the
    * end of the session returns it earlier. Does nothing after `ack`.
    */
-  async nack({ delayMs = 0 }: { readonly delayMs?: number | undefined } = {}): Promise<void> {
+  async nack(options: { readonly delayMs?: number | undefined } = {}): Promise<void> {
+    checkOptions('message.nack', options, nacking)
+    const { delayMs = 0 } = options
     this.#ending ??= this.#end(() => this.#returnToQueue(delayMs))
     // The caller of `ack` has received its error.
     await (this.#acked ? this.#ending.catch(() => {}) : this.#ending)

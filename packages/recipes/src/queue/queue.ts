@@ -138,7 +138,10 @@ export class Queue<T> {
    * withdraw an item. Ignores its delay.
    */
   takeById(id: string, options: WaitOptions = {}): Promise<T | undefined> {
-    return this.#limited('takeById', options, (signal) => this.#takeById(id, signal))
+    return this.#limited('takeById', options, async (signal) => {
+      checkArgument('queue.takeById', 'an id', id, text)
+      return this.#takeById(id, signal)
+    })
   }
 
   #takeById(id: string, signal: AbortSignal | undefined): Promise<T | undefined> {

@@ -5,7 +5,7 @@ import {
   type CreateResult,
   type ErrorPolicy,
 } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { shown, withoutTimeout } from '@zabra/client/recipe-kit'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle, type HandleOptions } from '../handles/ephemeral-lock-handle.ts'
 import type { LockHandle, RecipeOptions, WaitOptions } from '../handles/types.ts'
@@ -213,7 +213,7 @@ export class ReadWriteLock {
     const held = this.#held.get(handle)
     if (held?.mode !== mode) {
       throw new UsageError(
-        `Expected a ${mode} handle of the lock ${this.path}, got ${(handle as LockHandle | undefined)?.path}`,
+        `Expected a ${mode} handle of the lock ${this.path}, got ${shown((handle as LockHandle | undefined)?.path)}`,
         {
           path: this.path,
         },

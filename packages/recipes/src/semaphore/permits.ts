@@ -8,6 +8,7 @@ import {
 } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { RecipeOptions } from '../handles/types.ts'
+import { checkArgument, whole } from '../support/checks.ts'
 import { createIfMissing } from '../support/retry.ts'
 
 /** The semaphore exists with another number of permits. Use that one, or change it with `setPermits`. */
@@ -25,10 +26,9 @@ export class PermitsConflictError extends ZooKeeperError {
   }
 }
 
-export function checkPermits(value: number, least: number): void {
-  if (Number.isSafeInteger(value) && value >= least) return
-  throw new UsageError(`Expected a whole number of permits from ${least} up, got ${value}`)
-}
+/** Throws a `UsageError` for a wrong number of permits. `what` names the call. */
+export const checkPermits = (what: string, value: unknown, least: number): void =>
+  checkArgument(what, 'permits', value, [`a whole number from ${least}`, whole(least)])
 
 /** The number of permits, and the version of the znode that holds it; undefined where none does. */
 export interface Limit {
@@ -89,7 +89,7 @@ export class PermitLimit {
   }
 
   async set(permits: number): Promise<void> {
-    checkPermits(permits, 0)
+    checkPermits(`setPermits ${this.#path}`, permits, 0)
     if (this.#isFixed)
       throw new UsageError('Expected naming recipe: with that of Curator each client sets its own limit')
     for (;;) {

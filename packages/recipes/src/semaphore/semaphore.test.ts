@@ -137,7 +137,9 @@ describe('a semaphore', () => {
 
   it('rejects a request that exceeds the limit', async () => {
     await expect(run(of(a, 2).acquire({ permits: 3 }))).rejects.toThrow(UsageError)
-    await expect(of(a).acquire({ permits: 0 })).rejects.toThrow('from 1 up')
+    await expect(of(a).acquire({ permits: 0 })).rejects.toThrow(
+      'acquire /s: Expected permits as a whole number from 1, got 0',
+    )
     await expect(
       new Semaphore(a, '/c', { permits: 2, naming: 'curator' }).acquire({ permits: 2 }),
     ).rejects.toThrow('Curator')

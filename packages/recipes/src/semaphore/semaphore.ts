@@ -70,7 +70,7 @@ export class Semaphore {
 
   constructor(client: Client, path: string, options: SemaphoreOptions) {
     checkRecipe('Semaphore', client, path, options, { ...recipe, permits: anything })
-    checkPermits((options as SemaphoreOptions | undefined)?.permits as number, 0)
+    checkPermits('Semaphore', (options as SemaphoreOptions | undefined)?.permits, 0)
     this.client = withoutTimeout(client)
     this.path = path
     this.#options = options
@@ -188,7 +188,7 @@ export class Semaphore {
   }
 
   #checkRequest(permits: number, signal: AbortSignal | undefined): void {
-    checkPermits(permits, 1)
+    checkPermits(`acquire ${this.path}`, permits, 1)
     const { naming = 'recipe' } = this.#options
     if (naming !== 'recipe' && permits !== 1) {
       const whose = naming === 'curator' ? 'Curator' : 'kazoo'

@@ -1,4 +1,5 @@
 import { UsageError, type Bytes, type Codec } from '@zabra/client/core'
+import { shown } from '@zabra/client/recipe-kit'
 
 /**
  * How long a registration lasts. `DYNAMIC`: as long as its owner lives. `DYNAMIC_SEQUENTIAL`: the same, with a
@@ -44,6 +45,7 @@ export interface PayloadCodec<T> {
 /** The JSON format of Curator's service discovery: all ten fields, null for missing ones. */
 export const instanceCodec = <T>(payloads: PayloadCodec<T>): Codec<Instance<T>> => ({
   encode(instance) {
+    checkFields(new Map(Object.entries(instance)))
     const { address = null, port = null, sslPort = null, payload, uriSpec = null } = instance
     const { name, id, registrationTimeUTC, serviceType, enabled } = instance
     const content = payload === undefined ? null : payloads.encode(payload)
@@ -61,24 +63,28 @@ function decode<T>(data: Bytes, payloads: PayloadCodec<T>): Instance<T> {
   const fields = new Map(Object.entries(json))
   const payload = fields.get('payload') ?? undefined
   return {
-    name: required(fields, 'name'),
-    id: required(fields, 'id'),
-    address: text(fields, 'address'),
-    port: number(fields, 'port'),
-    sslPort: number(fields, 'sslPort'),
+    ...checkFields(fields),
     payload: payload === undefined ? undefined : payloads.decode(payload),
-    registrationTimeUTC: number(fields, 'registrationTimeUTC') ?? 0,
-    serviceType: typeOf(fields.get('serviceType')),
-    uriSpec: uriSpecOf(fields.get('uriSpec')),
-    // Instances written by versions without this field are enabled.
-    enabled: fields.get('enabled') !== false,
   }
 }
+
+/** Returns the fields of an instance. Throws a `UsageError` for one of the wrong kind. */
+export const checkFields = (fields: Fields): Omit<Instance, 'payload'> => ({
+  name: required(fields, 'name'),
+  id: required(fields, 'id'),
+  address: text(fields, 'address'),
+  port: number(fields, 'port'),
+  sslPort: number(fields, 'sslPort'),
+  registrationTimeUTC: number(fields, 'registrationTimeUTC') ?? 0,
+  serviceType: typeOf(fields.get('serviceType')),
+  uriSpec: uriSpecOf(fields.get('uriSpec')),
+  enabled: enabledOf(fields.get('enabled')),
+})
 
 type Fields = ReadonlyMap<string, unknown>
 
 const wrong = (expected: string, got: unknown): UsageError =>
-  new UsageError(`Expected ${expected} in a service instance, got ${JSON.stringify(got)?.slice(0, 60)}`)
+  new UsageError(`Expected ${expected} in a service instance, got ${shown(got)}`)
 
 function required(fields: Fields, key: string): string {
   const value = text(fields, key)
@@ -94,7 +100,14 @@ function text(fields: Fields, key: string): string | undefined {
 
 function number(fields: Fields, key: string): number | undefined {
   const value = fields.get(key) ?? undefined
-  if (value !== undefined && typeof value !== 'number') throw wrong(`a number as ${key}`, value)
+  if (value !== undefined && !Number.isFinite(value)) throw wrong(`a number as ${key}`, value)
+  return value as number | undefined
+}
+
+function enabledOf(value: unknown): boolean {
+  // Instances written by versions without this field are enabled.
+  if (value === undefined || value === null) return true
+  if (typeof value !== 'boolean') throw wrong('true or false as enabled', value)
   return value
 }
 

@@ -2,6 +2,17 @@ import type { Client, Codec } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
+import {
+  aFunction,
+  checkArgument,
+  checkRecipe,
+  codec as aCodec,
+  milliseconds,
+  object,
+  positive,
+  text,
+  type Rules,
+} from '../support/checks.ts'
 import { ErrorTracker, usableInstances, type DownPolicy } from './down.ts'
 import type { Instance } from './instance.ts'
 import { simpleStrategies, type Strategy } from './strategies.ts'
@@ -15,6 +26,22 @@ export interface ProviderOptions<T> {
   readonly filter?: ((instance: Instance<T>) => boolean) | undefined
 }
 
+export const providerRules: Rules<ProviderOptions<unknown>> = {
+  strategy: [
+    'a function, or one of roundRobin, random and sticky',
+    (value) => typeof value === 'function' || Object.hasOwn(simpleStrategies, value as PropertyKey),
+  ],
+  down: [
+    'an object with errors and withinMs',
+    (value) => {
+      if (!object[1](value)) return false
+      const { errors = 1, withinMs = 0, ...others } = value as DownPolicy
+      return positive[1](errors) && milliseconds[1](withinMs) && Object.keys(others).length === 0
+    },
+  ],
+  filter: aFunction,
+}
+
 /** Follows the instances of one service and chooses among them locally. */
 export class ServiceProvider<T> implements AsyncDisposable {
   readonly #client: Client
@@ -25,6 +52,8 @@ export class ServiceProvider<T> implements AsyncDisposable {
   readonly #errors: ErrorTracker
 
   constructor(client: Client, path: string, codec: Codec<Instance<T>>, options: ProviderOptions<T> = {}) {
+    checkRecipe('ServiceProvider', client, path, options, providerRules)
+    checkArgument('ServiceProvider', 'a codec', codec, aCodec)
     const { strategy = 'roundRobin', down, filter = () => true } = options
     this.#client = withoutTimeout(client)
     this.#path = path
@@ -57,9 +86,9 @@ export class ServiceProvider<T> implements AsyncDisposable {
    * Yields the instances as `all` returns them, and again after each change, until the consumer leaves the loop, `signal`
    * aborts or the provider closes. Changes that arrive together are reported once, and an outage reports none.
    */
-  async *changes({ signal }: Abortable = {}): AsyncGenerator<readonly Instance<T>[], void, undefined> {
+  async *changes(options: Abortable = {}): AsyncGenerator<readonly Instance<T>[], void, undefined> {
     let last: readonly Instance<T>[] | undefined
-    for await (const _event of this.#cache.events(signal === undefined ? {} : { signal })) {
+    for await (const _event of this.#cache.events(options)) {
       if (this.stale) continue
       const all = this.all()
       if (last?.length === all.length && all.every((instance, at) => instance === last?.[at])) continue
@@ -79,6 +108,7 @@ export class ServiceProvider<T> implements AsyncDisposable {
 
   /** Reports a failed use of an instance. After enough of them it is skipped for a while. */
   noteError(id: string): void {
+    checkArgument('provider.noteError', 'an id', id, text)
     this.#errors.record(id, this.#now())
   }
 

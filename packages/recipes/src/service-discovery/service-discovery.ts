@@ -6,9 +6,8 @@ import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-n
 import { orAborted, withLimits } from '../support/limits.ts'
 import { ignoreFailure, isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
-import { ServiceProvider, type ProviderOptions } from './provider.ts'
+import { providerRules, ServiceProvider, type ProviderOptions } from './provider.ts'
 import {
-  aFunction,
   checkArgument,
   checkOptions,
   checkRecipe,
@@ -51,14 +50,7 @@ export interface ServiceRegistration<T> extends Handle {
   release(): Promise<void>
 }
 
-const isStrategy = (value: unknown): boolean =>
-  typeof value === 'function' || ['roundRobin', 'random', 'sticky'].includes(value as string)
-const providing: Rules<ProviderOptions<unknown> & WaitOptions> = {
-  ...waitRules,
-  strategy: ['a function, or one of roundRobin, random and sticky', isStrategy],
-  down: object,
-  filter: aFunction,
-}
+const providing: Rules<ProviderOptions<unknown> & WaitOptions> = { ...waitRules, ...providerRules }
 
 const modes = {
   DYNAMIC: 'ephemeral',
@@ -132,7 +124,12 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     checkOptions('serviceDiscovery.provider', options, providing)
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
-    const provider = new ServiceProvider(this.#client, this.#pathOf(name), this.#codec, options)
+    const { strategy, down, filter } = options
+    const provider = new ServiceProvider(this.#client, this.#pathOf(name), this.#codec, {
+      strategy,
+      down,
+      filter,
+    })
     this.#providers.add(provider)
     const waiting = {
       operation: 'serviceDiscovery.provider',
@@ -187,6 +184,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   /** Names are used in paths unencoded, since Curator looks for them there. */
   #pathOf(...names: readonly string[]): string {
     for (const name of names) {
+      checkArgument('serviceDiscovery', 'the name or id of a service', name, text)
       if (name === '' || name === '.' || name === '..' || name.includes('/')) {
         throw new UsageError(
           `Expected names and ids of services without slashes, got ${JSON.stringify(name)}`,
@@ -234,6 +232,7 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
   }
 
   async update(changes: Partial<Omit<Instance<T>, 'name' | 'id' | 'serviceType'>>): Promise<void> {
+    checkArgument('registration.update', 'changes', changes, object)
     const { name, id, serviceType } = this.instance
     const next = { ...this.instance, ...changes, name, id, serviceType }
     const data = this.#options.codec.encode(next)

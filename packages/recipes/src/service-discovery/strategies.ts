@@ -1,4 +1,5 @@
 import { UsageError } from '@zabra/client/core'
+import { aFunction, checkArgument } from '../support/checks.ts'
 import type { Instance } from './instance.ts'
 
 /** Chooses one of the available instances, sorted by id; `draw(n)` returns a random integer in [0, n). */
@@ -27,6 +28,7 @@ const random =
 
 /** Keeps the same instance while it exists, then takes another that `inner` chooses. */
 function sticky<T>(inner: Strategy<T> = random()): Strategy<T> {
+  checkArgument('sticky', 'a strategy', inner, aFunction)
   let mine: string | undefined
   return (instances, draw) => {
     const chosen = instances.find(({ id }) => id === mine) ?? inner(instances, draw)
@@ -37,6 +39,7 @@ function sticky<T>(inner: Strategy<T> = random()): Strategy<T> {
 
 /** Chooses in proportion to weights, which are integers; an instance with a weight below 1 is never chosen. */
 function weighted<T>(weightOf: (instance: Instance<T>) => number): Strategy<T> {
+  checkArgument('weighted', 'weightOf', weightOf, aFunction)
   return (instances, draw) => {
     const weights = instances.map((instance) => {
       const weight = weightOf(instance)

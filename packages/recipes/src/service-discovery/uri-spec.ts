@@ -1,8 +1,10 @@
 import { UsageError } from '@zabra/client/core'
-import type { Instance, UriSpec } from './instance.ts'
+import { checkArgument, object, text } from '../support/checks.ts'
+import { checkFields, type Instance, type UriSpec } from './instance.ts'
 
 /** Parses a template such as `{scheme}://{address}:{port}/v2`. Throws a `UsageError` for an unmatched brace. */
 export function uriSpec(template: string): UriSpec {
+  checkArgument('uriSpec', 'a template', template, text)
   const parts: { value: string; variable: boolean }[] = []
   for (const part of template.split(/(\{[^{}]*\})/)) {
     const variable = part.startsWith('{') && part.endsWith('}')
@@ -19,7 +21,18 @@ export function uriSpec(template: string): UriSpec {
  * there is an `sslPort`, else `http`. Throws a `UsageError` without a template, or for an unknown variable.
  */
 export function uriOf(instance: Instance, variables: Readonly<Record<string, string>> = {}): string {
-  const { name, id, address, port, sslPort, uriSpec: spec, serviceType, registrationTimeUTC } = instance
+  checkArgument('uriOf', 'an instance', instance, object)
+  checkArgument('uriOf', 'variables', variables, object)
+  const {
+    name,
+    id,
+    address,
+    port,
+    sslPort,
+    uriSpec: spec,
+    serviceType,
+    registrationTimeUTC,
+  } = checkFields(new Map(Object.entries(instance)))
   if (spec === undefined) throw new UsageError(`Expected the instance ${id} of ${name} to have a uriSpec`)
   const known: Readonly<Record<string, string | number | undefined>> = {
     scheme: sslPort === undefined ? 'http' : 'https',

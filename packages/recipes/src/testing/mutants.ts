@@ -107,6 +107,7 @@ const all: readonly RecipeMutant[] = [
       [
         'handles/ephemeral-lock-handle.ts',
         `    this.assertHeld()
+    checkArgument('guard', 'operations', operations, ['a list', Array.isArray])
     try {
       const all = [{ op: 'check', path: this.path }, ...operations] as const
       const [, ...results] = await this.#client.multi<readonly WriteOp[]>(all, options)`,

@@ -28,6 +28,8 @@ import {
   positive,
   trueOrFalse,
   type Rules,
+  checkArgument,
+  text,
 } from '../support/checks.ts'
 
 export interface TreeCacheOptions<T> {
@@ -134,11 +136,13 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   /** Returns a znode as last read; undefined when it does not exist or is not cached. */
   get(path: string): Entry<T> | undefined {
+    checkArgument('treeCache.get', 'a path', path, text)
     return this.#entries.get(path)
   }
 
   /** Returns the sorted child names; undefined when the znode does not exist. */
   children(path: string): readonly string[] | undefined {
+    checkArgument('treeCache.children', 'a path', path, text)
     return this.#entries.children(path)
   }
 

@@ -28,11 +28,12 @@ const requesting: Rules<TransactionRequest> = {
   deadlineMs: milliseconds,
 }
 const handling: Rule = [
-  'an object with prepare, commit and abort',
-  (value) =>
-    ['prepare', 'commit', 'abort'].every(
-      (name) => typeof (value as Record<string, unknown> | undefined)?.[name] === 'function',
-    ),
+  'an object with prepare, commit, abort and perhaps onFailed, all functions',
+  (value) => {
+    const handlers = (value ?? {}) as Readonly<Record<keyof ParticipantHandlers, unknown>>
+    const { prepare, commit, abort, onFailed = abort } = handlers
+    return [prepare, commit, abort, onFailed].every((handler) => typeof handler === 'function')
+  },
 ]
 
 /** Transactions of several sites: every site applies one, or none does. */
@@ -55,6 +56,7 @@ export class TwoPhaseCommit {
     checkArgument('twoPhaseCommit.run', 'a transaction', request, object)
     checkOptions('twoPhaseCommit.run', request, requesting)
     checkArgument('twoPhaseCommit.run', 'participants', request.participants, texts)
+    checkArgument('twoPhaseCommit.run', 'payload', request.payload, data)
     checkArgument('twoPhaseCommit.run', 'deadlineMs', request.deadlineMs, milliseconds)
     return decideTransaction(this.#client, this.path, request)
   }
