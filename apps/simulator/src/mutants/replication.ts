@@ -323,10 +323,11 @@ export const replication: readonly ServerMutant[] = [
     'A leader drops what it cannot queue for a member, instead of disconnecting the member.',
     { servers: 3 },
     [
+      ['ensemble/peer-connection.ts', 'this.fail(`${this.unsentBytes} bytes are not read by it`)', 'return'],
       [
         'ensemble/peer-connection.ts',
-        'return this.fail(`${this.unsentBytes} bytes are not read by it`)',
-        '{ this.#out.take(); return }',
+        'packet(this.#out)\n',
+        'if (this.unsentBytes > this.#options.maxUnsentBytes) return\n    packet(this.#out)\n',
       ],
     ],
   ),
