@@ -128,20 +128,22 @@ const rulesOf = {
   signal: mapOf({ signal: common.signal }),
 } as const
 
-/** The properties of each operation of a multi or a multiRead. */
-const operationRules: ReadonlyMap<unknown, ReadonlyMap<string, Rule>> = new Map(
-  Object.entries({
+/** The rules of operations, by their kinds. */
+const operations = (
+  rules: Readonly<Record<string, Readonly<Record<string, Rule>>>>,
+): Map<unknown, ReadonlyMap<string, Rule>> =>
+  new Map(Object.entries(rules).map(([op, each]) => [op, mapOf({ op: anything, path: anything, ...each })]))
+
+/** The properties of each operation of a multi and of a multiRead. */
+const operationRules: Readonly<Record<string, ReadonlyMap<unknown, ReadonlyMap<string, Rule>>>> = {
+  multi: operations({
     create: { data: anything, mode: create.mode, acl: aclRule, ttlMs: create.ttlMs },
     delete: { version },
     check: { version },
     setData: { data: anything, version },
-    getData: {},
-    getChildren: {},
-  } satisfies Record<(WriteOp | ReadOp)['op'], Readonly<Record<string, Rule>>>).map(([op, rules]) => [
-    op,
-    mapOf({ op: anything, path: anything, ...rules }),
-  ]),
-)
+  } satisfies Record<WriteOp['op'], Readonly<Record<string, Rule>>>),
+  multiRead: operations({ getData: {}, getChildren: {} } satisfies Record<ReadOp['op'], object>),
+}
 
 export type OptionsKind = keyof typeof rulesOf
 
@@ -171,24 +173,25 @@ export function checkCall(...call: Parameters<typeof wrongOptions>): void {
   if (wrong !== undefined) throw wrong
 }
 
-/** Returns the error for an operation of a multi whose kind or properties are wrong; undefined for a valid one. */
-export function wrongOperation(operation: unknown, index: number): UsageError | undefined {
-  if (!object(operation)) {
-    const message = `Expected operation ${index} as { op, path, … }, got ${shown(operation)}`
-    return new UsageError(message, { operation: 'multi' })
-  }
+/**
+ * Returns the error for an operation of a multi or multiRead, which `name` says, whose kind or properties are wrong; undefined for a
+ * valid one.
+ */
+export function wrongOperation(name: string, operation: unknown, index: number): UsageError | undefined {
+  const context = { operation: name }
+  if (!object(operation))
+    return new UsageError(`Expected operation ${index} as { op, path, … }, got ${shown(operation)}`, context)
   const { op, path, acl } = operation as { op?: unknown; path?: string; acl?: unknown }
-  const rules = operationRules.get(op)
-  const context = { operation: 'multi', path }
-  if (rules === undefined) {
-    const message = `Expected op of operation ${index} among ${[...operationRules.keys()].join(', ')}, got ${shown(op)}`
+  const rules = operationRules[name]!
+  const rule = rules.get(op)
+  if (rule === undefined) {
+    const message = `Expected op of operation ${index} among ${[...rules.keys()].join(', ')}, got ${shown(op)}`
     return new UsageError(message, context)
   }
   const pathReason = wrongPathType(path)
-  if (pathReason !== undefined)
-    return new UsageError(`operation ${index}: ${pathReason}`, { operation: 'multi' })
+  if (pathReason !== undefined) return new UsageError(`operation ${index}: ${pathReason}`, context)
   return (
-    findWrongOption(operation, rules, () => ({
+    findWrongOption(operation, rule, () => ({
       start: `operation ${index}, ${String(op)} ${path}: `,
       context,
     })) ?? (acl === undefined ? undefined : wrongAcl(acl, `operation ${index}, create`, path))

@@ -277,6 +277,12 @@ describe('errors', () => {
     await expect(client.multi([{ op: 'odd' as never, path: '/' }])).rejects.toThrow(
       'Expected op of operation 0',
     )
+    await expect(client.multi([{ op: 'getData' as never, path: '/' }])).rejects.toThrow(
+      'Expected op of operation 0 among create, delete, check, setData, got "getData"',
+    )
+    await expect(client.multiRead([{ op: 'check' as never, path: '/' }])).rejects.toThrow(
+      'Expected op of operation 0 among getData, getChildren, got "check"',
+    )
     await expect(client.updateServerList('b/other')).rejects.toThrow('Expected a list with the chroot')
   })
 

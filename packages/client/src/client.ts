@@ -589,7 +589,7 @@ export class ZooKeeperClient implements InternalClient {
     checkArgument(operation.name, 'operations', operations, aList)
     request.path = ''
     request.params = operations.map((part, index) => {
-      const wrong = wrongOperation(part, index)
+      const wrong = wrongOperation(operation.name, part, index)
       if (wrong !== undefined) throw wrong
       return toMultiOperation(part, this.chrootPath)
     })

@@ -78,7 +78,7 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
     const cause = errorFromCode(code, { operation: op, path }, 0n, operation && detailOf(operation, code))
     if (reply.isAmbiguous) {
       const reason =
-        'the connection broke before the reply arrived, and the retry failed, perhaps because the first try succeeded'
+        'the connection broke before the reply arrived, and the retry failed, perhaps because the first succeeded'
       throw connectionLossError({ operation: 'multi', path, maybeApplied: true, reason, cause })
     }
     const message = `multi: operation ${failedIndex} failed with ${cause.code}: ${cause.message}`
@@ -96,9 +96,7 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
 /** Returns what an operation adds to the meaning of its error: the missing parent or the expected version. */
 function detailOf(operation: WriteOp, code: number): string | undefined {
   if (operation.op === 'create') {
-    return code === ErrorCode.NONODE
-      ? missingParent(operation.path, 'create it before, which one transaction can do')
-      : undefined
+    return code === ErrorCode.NONODE ? missingParent(operation.path, 'create it before') : undefined
   }
   return code === ErrorCode.BADVERSION && operation.version !== undefined
     ? otherVersion(operation.version)
