@@ -119,18 +119,4 @@ export const strangers: readonly ServerMutant[] = [
       },
     ],
   },
-  {
-    name: 'dialed-without-end',
-    defect:
-      'A member dials another one that closes its connections for elections again at once, however often that has failed.',
-    servers: 3,
-    with: 'refusals',
-    changes: [
-      {
-        file: 'packages/server/src/ensemble/election-connections.ts',
-        find: 'peer.backoffMs = Math.min(delay * 2, this.#options.maxBackoffMs)',
-        replace: 'peer.backoffMs = Math.min(delay, 1)',
-      },
-    ],
-  },
 ]
