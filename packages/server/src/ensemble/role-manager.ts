@@ -290,7 +290,7 @@ export class RoleManager {
     this.#replacement = undefined
   }
 
-  /** Installs a replacement while the others still wait for this leader, so that they elect nobody else before it is on disk. */
+  /** Installs a replacement while the others still wait for this leader, so that they elect no other leader before it is on disk. */
   async #installWhileSilent(role: LeaderRole, replacement: PreparedReplacement): Promise<void> {
     try {
       role.fallSilent(REPLACING)
