@@ -10,16 +10,17 @@ import { withPlaintextProbe } from './plaintext-probe.ts'
 
 const TO = { host: 'localhost', port: 1 }
 
-/** Returns a TLS network that is cut off, over servers that answer in plaintext from the connection `answering` on. */
-function cutOff(answering: number, clock = new ManualClock()): Pick<Network, 'connect'> {
-  let connections = 0
+/** Returns a TLS network that is cut off, over servers that do with each plain connection what `answer` does. */
+function cutOff(
+  answer: (handler: ConnectionHandler) => void,
+  clock = new ManualClock(),
+): Pick<Network, 'connect'> {
   const plain = {
     async connect(): Promise<Connection> {
-      const answers = ++connections >= answering
       let handler: ConnectionHandler
       return {
         setHandler: (given: ConnectionHandler) => void (handler = given),
-        write: () => answers && (handler.data(new TextEncoder().encode('imok')), true),
+        write: () => (answer(handler), true),
         destroy() {},
       } as unknown as Connection
     },
@@ -30,8 +31,13 @@ function cutOff(answering: number, clock = new ManualClock()): Pick<Network, 'co
   return withPlaintextProbe(secure, plain, clock)
 }
 
+const sayImok = (handler: ConnectionHandler): void => handler.data(new TextEncoder().encode('imok'))
+
 it('an aborted attempt does not settle whether the server answers in plaintext', async () => {
-  const network = cutOff(2)
+  let connections = 0
+  const network = cutOff((handler) => {
+    if (++connections >= 2) sayImok(handler)
+  })
   const first = new AbortController()
   const aborted = network.connect(TO, { signal: first.signal })
   setImmediate(() => first.abort())
@@ -40,7 +46,7 @@ it('an aborted attempt does not settle whether the server answers in plaintext',
 })
 
 it('an attempt ends with its own signal while another one waits for the same server', async () => {
-  const network = cutOff(Infinity)
+  const network = cutOff(() => {})
   const other = new AbortController()
   const waiting = network.connect(TO, { signal: other.signal })
   const own = new AbortController()
@@ -54,20 +60,7 @@ it('an attempt ends with its own signal while another one waits for the same ser
 it('a server that was started again without TLS is asked again after a minute', async () => {
   const clock = new ManualClock()
   let isText = false
-  const plain = {
-    async connect(): Promise<Connection> {
-      let handler: ConnectionHandler
-      return {
-        setHandler: (given: ConnectionHandler) => void (handler = given),
-        write: () => (isText ? handler.data(new TextEncoder().encode('imok')) : handler.closed()),
-        destroy() {},
-      } as unknown as Connection
-    },
-  } as unknown as Network
-  const secure = {
-    connect: () => Promise.reject(new NetworkError('cut off', 'ECONNRESET')),
-  } as unknown as Network
-  const network = withPlaintextProbe(secure, plain, clock)
+  const network = cutOff((handler) => (isText ? sayImok(handler) : handler.closed()), clock)
   await expect(network.connect(TO)).rejects.toMatchObject({ code: 'ECONNRESET' })
   isText = true
   await expect(network.connect(TO)).rejects.toMatchObject({ code: 'ECONNRESET' })
