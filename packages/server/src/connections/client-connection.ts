@@ -174,7 +174,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.#isRevalidating && this.phase === 'connecting') return
     if (!this.requests.isReplying) {
       if (this.replyWriter.writer.length > 0) this.flow.flushWriter(this.replyWriter.writer)
-      if (this.#onAnswered !== undefined && this.#isAnswered) this.#endReplies()
+      if (this.#onAnswered !== undefined && this.#isAnswered()) this.#endReplies()
       if (this.#closesAfterFlush) this.#end()
     }
     this.countMemory()
@@ -198,7 +198,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   }
 
   /** Whether every request that has arrived has its reply. */
-  get #isAnswered(): boolean {
+  #isAnswered(): boolean {
     return this.requests.length === 0 && !this.flow.isPausedFor(PauseReason.turn)
   }
 

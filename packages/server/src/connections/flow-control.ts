@@ -107,7 +107,7 @@ export class RequestThrottler {
 
   /** Stops reading a connection, if the server is overloaded, until `release` finds that it is not. */
   throttle(channel: ThrottledChannel): void {
-    if (!this.#isOverloaded) return
+    if (!this.#isOverloaded()) return
     this.#stats.requestsThrottled++
     this.#throttled.add(channel)
     channel.flow.pause(PauseReason.overload)
@@ -115,7 +115,7 @@ export class RequestThrottler {
 
   /** Reads the throttled connections again, unless the server is still overloaded. */
   release(): void {
-    if (this.#throttled.size === 0 || this.#isOverloaded) return
+    if (this.#throttled.size === 0 || this.#isOverloaded()) return
     for (const channel of this.#throttled) channel.flow.resume(PauseReason.overload)
     this.#throttled.clear()
   }
@@ -129,7 +129,7 @@ export class RequestThrottler {
     this.#throttled.delete(channel)
   }
 
-  get #isOverloaded(): boolean {
+  #isOverloaded(): boolean {
     return this.#outstanding() > this.#limit()
   }
 }

@@ -103,7 +103,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
 
   /** Handles a request, whose bytes may be read during the call only. Ignores it unless the connection is open. */
   handle(bytes: Uint8Array, start: number, end: number): void {
-    if (!this.#isOpen) return
+    if (!this.#isOpen()) return
     const { turnTime, auth } = this.#service
     if (end - start < HEADER_BYTES)
       return this.#client.destroy('Closed: a request is shorter than its header')
@@ -167,27 +167,27 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   process(): void {
     const { flow } = this.#client
     if (this.#queue.isIdle && !flow.isPausedFor(PauseReason.backlog)) return
-    while (!flow.isBackpressured && this.#isOpen) {
-      const before = this.#unfinishedBytes
+    while (!flow.isBackpressured && this.#isOpen()) {
+      const before = this.#unfinishedBytes()
       if (this.#queue.isReady && !this.#mustDeferReads()) this.#processFirst()
       else if (this.#queue.canStartDeferred) this.#startDeferred()
       else break
       if (this.#queue.length === 0) continue
-      if (this.#service.turnShares.isSpent(before - this.#unfinishedBytes)) {
+      if (this.#service.turnShares.isSpent(before - this.#unfinishedBytes())) {
         this.#client.waitForTurn()
         break
       }
     }
     if (this.#queue.byteSize <= BACKLOG_LIMIT) flow.resume(PauseReason.backlog)
-    this.#queue.releaseBuffer()
+    this.#queue.releaseBuffers()
   }
 
   onPart(txn: SubTxn, isApplied: boolean): void {
-    if (this.#isOpen) this.#client.replyWriter.addMultiResult(txn, isApplied)
+    if (this.#isOpen()) this.#client.replyWriter.addMultiResult(txn, isApplied)
   }
 
   onApplied(write: AcceptedWrite, err: number): void {
-    if (!this.#isOpen) return
+    if (!this.#isOpen()) return
     const { stats, platform } = this.#service
     const { zxid } = write.logged.header
     if (stats.stages.isSampled(zxid)) stats.stages.applied(zxid, write.startedAt, platform.clock.monotonic())
@@ -203,7 +203,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   onLost({ xid, type, startedAt }: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
     if (type === OpCode.closeSession)
       return this.#client.destroy('Closed: its session could not be ended, the disk is full')
-    if (!this.#isOpen) return
+    if (!this.#isOpen()) return
     if (this.#shiftInFlight(type, xid) === undefined) return
     this.#replyError(xid, type, this.#service.tree.lastZxid, ErrorCode.SYSTEMERROR, startedAt)
     this.process()
@@ -219,11 +219,11 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   }
 
   /** Falls by the bytes of a request that starts, and by those of a reply. */
-  get #unfinishedBytes(): number {
+  #unfinishedBytes(): number {
     return this.#queue.byteSize - this.#service.stats.responseBytes
   }
 
-  get #isOpen(): boolean {
+  #isOpen(): boolean {
     return this.#client.phase === 'open'
   }
 
@@ -446,8 +446,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
    * requests before it first, despite backpressure, since replies must keep their order.
    */
   #shiftInFlight(type: number, xid?: number): QueuedRequest | undefined {
-    while (this.#isOpen && this.#queue.isReady) this.#processFirst()
-    if (!this.#isOpen) return undefined
+    while (this.#isOpen() && this.#queue.isReady) this.#processFirst()
+    if (!this.#isOpen()) return undefined
     const first = this.#queue.shift()
     if (first?.type === type && (xid === undefined || first.xid === xid)) return first
     const { sessionId: session } = this.#client

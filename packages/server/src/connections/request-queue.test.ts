@@ -37,7 +37,7 @@ describe('RequestQueue', () => {
             expect(first?.xid).toBe(expected?.xid)
             if (first !== undefined) expect(Buffer.compare(bodyOf(first), expected!.body)).toBe(0)
           }
-          queue.releaseBuffer()
+          queue.releaseBuffers()
           const bytes = model.reduce((sum, request) => sum + request.body.length, 0)
           expect(queue.byteSize).toBe(bytes + 200 * model.length)
         }
@@ -52,11 +52,20 @@ describe('RequestQueue', () => {
     defer(queue, 1, new Uint8Array(10))
     defer(queue, 2, new Uint8Array(10))
     queue.shift()
-    queue.releaseBuffer()
+    queue.releaseBuffers()
     expect(pool.freeBytes).toBe(0)
     queue.shift()
-    queue.releaseBuffer()
+    queue.releaseBuffers()
     expect(pool.freeBytes).toBe(512)
+  })
+
+  it('returns its first full buffer too, but leaves later ones to the requests whose bodies they hold', () => {
+    const pool = new BufferPool()
+    const queue = new RequestQueue(pool)
+    for (let xid = 1; xid <= 12; xid++) defer(queue, xid, new Uint8Array(1000))
+    while (queue.shift() !== undefined);
+    queue.releaseBuffers()
+    expect(pool.freeBytes).toBe(1024 + 4096)
   })
 
   it('copies a body that is received in a Buffer of Node, whose `slice` returns a view', () => {

@@ -87,6 +87,8 @@ export class RequestQueue {
   /** The buffer for the next body, and how many of its bytes are used. */
   #buffer: PooledBuffer | undefined
   #used = 0
+  /** The first buffer since the queue was empty, when it is full. */
+  #fullBuffer: PooledBuffer | undefined
   readonly #requests = new RingBuffer<QueuedRequest | undefined>(undefined)
   /** No request before this index is a deferred write or sync. */
   #firstDeferredIndex = 0
@@ -137,17 +139,17 @@ export class RequestQueue {
 
   /** Whether a new write, or else a new sync, can be started although it is behind all others. */
   canStart(isWrite: boolean): boolean {
-    return this.deferredCount === 0 && this.#areReadsFew && (!isWrite || this.pendingSyncs === 0)
+    return this.deferredCount === 0 && this.#areReadsFew() && (!isWrite || this.pendingSyncs === 0)
   }
 
   /** Whether the oldest deferred write or sync can be started. */
   get canStartDeferred(): boolean {
     const { firstDeferred } = this
-    if (!this.#areReadsFew) return false
+    if (!this.#areReadsFew()) return false
     return firstDeferred !== undefined && (this.pendingSyncs === 0 || firstDeferred.type === OpCode.sync)
   }
 
-  get #areReadsFew(): boolean {
+  #areReadsFew(): boolean {
     return this.#deferredReads <= MAX_READS_BEFORE_WRITE
   }
 
@@ -163,9 +165,10 @@ export class RequestQueue {
       // Not `slice`, which returns a view where `bytes` is a Buffer of Node.
       request.setBody(new Uint8Array(bytes.subarray(start, end)))
     } else {
-      // A full buffer is left to the requests whose bodies it holds; the garbage collector frees it.
       if (this.#buffer === undefined || this.#used + length > this.#buffer.bytes.length) {
         const size = this.#buffer === undefined ? FIRST_BUFFER_BYTES : BUFFER_BYTES
+        // The first full buffer is reused. Later ones are left to the requests whose bodies they hold, since a queue may never get empty.
+        this.#fullBuffer ??= this.#buffer
         this.#buffer = this.#pool.acquire(Math.max(size, length))
         this.#used = 0
       }
@@ -179,11 +182,14 @@ export class RequestQueue {
     this.push(request)
   }
 
-  /** Releases the buffer when the queue is empty. No body may be in use. */
-  releaseBuffer(): void {
+  /** Releases the buffers when the queue is empty. No body may be in use. */
+  releaseBuffers(): void {
     if (this.#buffer === undefined || this.length > 0) return
     this.#pool.release(this.#buffer)
     this.#buffer = undefined
+    if (this.#fullBuffer === undefined) return
+    this.#pool.release(this.#fullBuffer)
+    this.#fullBuffer = undefined
   }
 
   shift(): QueuedRequest | undefined {

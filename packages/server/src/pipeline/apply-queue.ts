@@ -79,7 +79,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   /** Whether a committed transaction is not applied yet. */
   get isBusy(): boolean {
-    return this.#applying.isBusy || this.#isNextCommitted
+    return this.#applying.isBusy || this.#isNextCommitted()
   }
 
   enqueue(write: AcceptedWrite): void {
@@ -133,7 +133,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   /** Calls back once everything up to a zxid is applied. Returns true, without a callback, if it is already. */
   notifyWhenApplied(after: Zxid, done: () => void): boolean {
-    if (this.#applied >= after) return true
+    if (this.#applied() >= after) return true
     this.#syncs.push({ after, done })
     return false
   }
@@ -154,7 +154,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     const { clock, watchNotifier } = this.#options
     const end = clock.monotonic() + MAX_TURN_MS
     let visited = watchNotifier.ancestorsVisited
-    for (let applied = 0; this.#isNextCommitted && !this.#applying.isBusy; applied++) {
+    for (let applied = 0; this.#isNextCommitted() && !this.#applying.isBusy; applied++) {
       const checksClock =
         applied % CLOCK_INTERVAL === CLOCK_INTERVAL - 1 ||
         watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS
@@ -173,17 +173,17 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   /** Releases syncs only while the tree is consistent: their callbacks answer reads. */
   #releaseAppliedSyncs(): void {
-    if (this.#syncs.length > 0 && !this.#applying.isBusy) this.#releaseSyncs(this.#applied)
+    if (this.#syncs.length > 0 && !this.#applying.isBusy) this.#releaseSyncs(this.#applied())
   }
 
-  get #isNextCommitted(): boolean {
+  #isNextCommitted(): boolean {
     const { first } = this.#queue
     return first !== undefined && first.logged.header.zxid <= this.#committed
   }
 
   /** The zxid up to which every committed transaction is applied. */
-  get #applied(): Zxid {
-    return this.#applying.isBusy || this.#isNextCommitted ? this.#answered : this.#committed
+  #applied(): Zxid {
+    return this.#applying.isBusy || this.#isNextCommitted() ? this.#answered : this.#committed
   }
 
   #apply(write: AcceptedWrite): void {

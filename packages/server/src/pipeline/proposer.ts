@@ -70,7 +70,7 @@ export class Proposer<L extends NotifiedWatcher> {
   submit(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     this.#upgradeSession(write, body, startedAt)
     const time = this.#begin()
-    const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
+    const prepared = this.preparer.prepare(write, body, this.#nextZxid(), time)
     if (typeof prepared === 'number') return prepared
     this.#propose(write, time, prepared, callback, startedAt)
     return ErrorCode.OK
@@ -92,7 +92,7 @@ export class Proposer<L extends NotifiedWatcher> {
     // A pending change may delete the node and create it again.
     if (this.preparer.hasPendingChange(path) || !isDue()) return
     const time = this.#begin()
-    const prepared = this.preparer.deleteContainer(path, this.#nextZxid)
+    const prepared = this.preparer.deleteContainer(path, this.#nextZxid())
     const id = { sessionId: 0n, xid: 0, type: OpCode.deleteContainer }
     this.#propose(id, time, prepared, undefined, startedAt)
   }
@@ -135,7 +135,7 @@ export class Proposer<L extends NotifiedWatcher> {
     if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback, startedAt)
     const time = this.#begin()
     this.#owner = owner
-    const prepared = this.preparer.prepare(write, body, this.#nextZxid, time)
+    const prepared = this.preparer.prepare(write, body, this.#nextZxid(), time)
     this.#owner = LEADER_OWNER
     this.#propose(write, time, txnOf(prepared), callback, startedAt)
   }
@@ -148,7 +148,7 @@ export class Proposer<L extends NotifiedWatcher> {
     startedAt: number,
   ): Generator<void> {
     const time = this.#begin()
-    const steps = this.preparer.prepareMulti(write, body, this.#nextZxid, time)
+    const steps = this.preparer.prepareMulti(write, body, this.#nextZxid(), time)
     for (;;) {
       this.#owner = owner
       const { done, value } = steps.next()
@@ -203,7 +203,7 @@ export class Proposer<L extends NotifiedWatcher> {
   ): Generator<void> {
     const time = this.#begin()
     this.#sessions.markClosing(id)
-    const prepared = yield* this.preparer.closeSession(id, this.#nextZxid)
+    const prepared = yield* this.preparer.closeSession(id, this.#nextZxid())
     const write = { sessionId: id, xid, type: OpCode.closeSession }
     const { paths2Delete } = prepared.txn as CloseSessionTxn
     if (paths2Delete.length <= STEP) return this.#propose(write, time, prepared, callback, startedAt)
@@ -224,7 +224,7 @@ export class Proposer<L extends NotifiedWatcher> {
     this.createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt, session.userProof)
   }
 
-  get #nextZxid(): Zxid {
+  #nextZxid(): Zxid {
     return this.lastZxid + 1
   }
 
@@ -235,7 +235,7 @@ export class Proposer<L extends NotifiedWatcher> {
   /** Begins to prepare a transaction. Returns its time. */
   #begin(): number {
     const { stages, clock } = this.#options
-    const zxid = this.#nextZxid
+    const zxid = this.#nextZxid()
     if (stages.isSampled(zxid)) stages.begun(zxid, clock.monotonic())
     return this.#now()
   }
