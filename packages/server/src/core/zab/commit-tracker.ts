@@ -338,7 +338,10 @@ function designateLeader(
   zxid: Zxid,
 ): ServerId {
   const voters = votersOf(next)
-  if (voters.includes(self) && quorumAddresses(self, current) === quorumAddresses(self, next)) return self
+  // A leader that `next` adds has the address there: its followers have reached it.
+  const isAtSameAddress =
+    !current.members.has(self) || quorumAddresses(self, current) === quorumAddresses(self, next)
+  if (voters.includes(self) && isAtSameAddress) return self
   let [best, highest] = [self, zxid]
   // In ascending order: of those that have acknowledged the same, the highest id.
   for (const server of voters) {
