@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../quorum/index.ts'
-import { NO_VALUE, type ElectionState, type Notification, type Vote } from './index.ts'
+import { NO_VALUE, type ElectionState, type Notification, type PeerState, type Vote } from './index.ts'
 import { ElectionHarness, ensemble, vote } from './testing/election-harness.ts'
+import { isSameVote, type ReceivedVote } from './vote.ts'
 
 const min = NO_VALUE.toString(16)
 
@@ -127,10 +128,13 @@ describe('a vote received while looking', () => {
 
   it('is ignored when its candidate is no voter', () => {
     expect(new ElectionHarness(1).look().receive(2, { vote: vote(8, 1, 99, 9) }).work).toEqual([])
+    const later = new ElectionHarness(1).look().receive(2, { vote: vote(8, 5, 99, 9) })
+    expect([later.work, later.election.round]).toEqual([[], 1])
   })
 
   it('is ignored when its sender does not trust its data', () => {
-    expect(new ElectionHarness(1).look().receive(2, { vote: vote(2, 1, -1) }).work).toEqual([])
+    for (const epoch of [0, 9])
+      expect(new ElectionHarness(1).look().receive(2, { vote: vote(2, 1, -1, epoch) }).work).toEqual([])
   })
 
   it('does not count for a server that does not trust its own data', () => {
@@ -177,6 +181,12 @@ describe('a quorum for the own vote', () => {
       'finalize in 200',
     ])
     expect(other.setReachable(5, false).otherWork).toContain('following 4')
+  })
+
+  it('is needed to lead, even when every other voter is unreachable', () => {
+    const harness = supported()
+    for (const id of [2, 3, 4, 5]) expect(harness.setReachable(id, false).work).toEqual([])
+    expect(harness.election.state).toBe('looking')
   })
 
   it('waits while a reachable voter has a different vote', () => {
@@ -280,7 +290,9 @@ describe('a server with a role', () => {
       .timeout('finalize')
 
   it('answers a looking server with its decided vote and the round of that vote', () => {
-    expect(follower().receive(2, { vote: vote(2, 9) }).sent).toEqual(['2: following 3@2 0 0'])
+    const harness = follower()
+    for (const attempt of ['first', 'repeated'])
+      expect(harness.receive(2, { vote: vote(2, 9) }).sent, attempt).toEqual(['2: following 3@2 0 0'])
   })
 
   it('answers with the epoch in which its leader leads', () => {
@@ -320,6 +332,19 @@ describe('a non-voter', () => {
       .receive(9, { vote: vote(3, 7, 99, 9) })
     expect(harness.sent).toEqual(['9: looking 1@2 0 0'])
     expect(harness.election.round).toBe(2)
+  })
+
+  it('gets a reply to each vote when a thousand other non-voters were answered in the interval', () => {
+    const harness = new ElectionHarness(1).look()
+    for (let id = 10; id < 1010; id++) harness.receive(id, { vote: vote(NO_VALUE) })
+    const replies = [1010, 1010, 10].map((id) => harness.receive(id, { vote: vote(NO_VALUE) }).sent.length)
+    expect(replies).toEqual([1, 1, 0])
+  })
+
+  it('gets a reply when it sends a newer configuration', () => {
+    const harness = new ElectionHarness(1, { adoptsConfigurations: true }).look()
+    const configuration = printConfiguration(ensemble([9], 'version=100000000'))
+    expect(harness.receive(9, { vote: vote(NO_VALUE), configuration }).sent).toEqual(['9: looking 1@1 0 0'])
   })
 
   it('gets one reply per interval to the same vote', () => {
@@ -364,6 +389,30 @@ describe('an established ensemble', () => {
       'following 2',
     ])
     expect(harness.election.round).toBe(8)
+  })
+
+  it('is joined by a server that waits for a better vote, whatever its round', () => {
+    const harness = new ElectionHarness(1).look().look({ active: ensemble([1, 2, 3, 4, 5]) })
+    for (const id of [2, 3]) harness.receive(id, { vote: vote(3, 2) })
+    expect(harness.otherWork).toEqual(['finalize in 200'])
+    for (const id of [2, 3]) harness.receive(id, { state: 'following', vote: vote(5, 1, 9, 9) })
+    expect(harness.receive(5, { state: 'leading', vote: vote(5, 1, 9, 9) }).otherWork).toEqual([
+      'following 5',
+    ])
+  })
+
+  it('is joined in its round when that is 2^20 away', () => {
+    const round = 2 ** 20 + 1
+    const harness = new ElectionHarness(3).look()
+    harness.receive(1, { state: 'following', vote: vote(2, round) })
+    harness.receive(2, { state: 'leading', vote: vote(2, round) })
+    expect([harness.election.state, harness.election.round]).toEqual(['following', round])
+  })
+
+  it('is not led by a server outside the configuration, whatever voters send', () => {
+    const harness = new ElectionHarness(9).look()
+    for (const id of [1, 2, 3]) harness.receive(id, { state: 'following', vote: vote(9, 1) })
+    expect(harness.election.state).toBe('looking')
   })
 
   it("is not joined without the leader's own notification, since the leader may be dead", () => {
@@ -462,6 +511,26 @@ describe('a configuration in a notification', () => {
     ])
   })
 
+  it('without a restart leaves the proposed one in force, whose quorum is needed, too', () => {
+    const proposed = ensemble([1, 2, 3, 4, 5], 'version=9')
+    const harness = new ElectionHarness(3, { adoptsConfigurations: true }).look({ proposed })
+    const configuration = printConfiguration(ensemble([1, 2, 3], 'version=5'))
+    expect(harness.receive(1, { vote: vote(3), configuration }).otherWork).toEqual(['configure'])
+    expect(harness.receive(2, { vote: vote(3), configuration }).otherWork).toEqual(['finalize in 200'])
+  })
+
+  it('that restarts the election ends it: votes do not count before the next one', () => {
+    const harness = new ElectionHarness(3, { adoptsConfigurations: true }).look().receive(2, notification)
+    for (const id of [1, 2]) expect(harness.receive(id, { vote: vote(3) }).work).toEqual([])
+    expect(harness.election.state).toBe('looking')
+  })
+
+  it('causes no warning when configurations are static and only its version is newer', () => {
+    const configuration = printConfiguration(ensemble([1, 2, 3], 'version=5'))
+    const harness = new ElectionHarness(3).look().receive(2, { vote: vote(3), configuration })
+    expect(harness.otherWork).toEqual(['finalize in 200'])
+  })
+
   it('is ignored when it is older, or when the server has a role', () => {
     const active = ensemble([1, 2, 3], 'version=200000000')
     const harness = new ElectionHarness(1, { adoptsConfigurations: true })
@@ -540,6 +609,11 @@ describe('a newer configuration in the notification of one voter', () => {
     }
   })
 
+  it('does not keep the vote of its sender from counting before a quorum has sent it', () => {
+    const better = vote(2, 1, 0x1_0000_0006, 1)
+    expect(look().receive(2, { ...send(newer), vote: better }).election.vote).toEqual(better)
+  })
+
   it('is adopted at once from a sender that is authenticated', () => {
     const harness = look().step({
       type: 'notification',
@@ -554,6 +628,8 @@ describe('a newer configuration in the notification of one voter', () => {
     const written = { active: ensemble([1, 2]) }
     expect(look({ ...written, zxid: 0 }).receive(2, send(newer)).otherWork).toEqual(['configure'])
     expect(look(written).receive(2, send(newer)).otherWork).toEqual(['warn'])
+    const ofEnsemble = { active: ensemble([1, 2], 'version=100000000') }
+    expect(look({ ...ofEnsemble, zxid: 0 }).receive(2, send(newer)).otherWork).toEqual(['warn'])
   })
 })
 
@@ -745,5 +821,53 @@ describe('the work of an election', () => {
     expect(harness.receive(4, { vote: vote(4, 1, 99, 9) }).otherWork).toEqual([])
     expect(harness.receive(5, { state: 'following', vote: vote(3, 2) }).otherWork).toEqual([])
     expect(harness.timeout('finalize').otherWork).toEqual(['following 3'])
+  })
+})
+
+describe('two votes for one leader', () => {
+  const of = (state: PeerState, version: number, more: Partial<Vote> = {}): ReceivedVote => ({
+    ...vote(2, 3, 7, 1),
+    state,
+    version,
+    ...more,
+  })
+
+  it.each([
+    ['of looking servers', of('looking', 0), of('looking', 0), true],
+    ['of looking servers with different zxids', of('looking', 0), of('looking', 0, { zxid: 6 }), false],
+    ['of looking servers of different rounds', of('looking', 0), of('looking', 0, { round: 2 }), false],
+    [
+      'of which the first is looking, with different zxids',
+      of('looking', 0),
+      of('leading', 2, { zxid: 6 }),
+      false,
+    ],
+    [
+      'of which the second is looking, with different zxids',
+      of('leading', 2),
+      of('looking', 0, { zxid: 6 }),
+      false,
+    ],
+    ['of servers with a role and different zxids', of('leading', 2), of('following', 2, { zxid: 6 }), true],
+    [
+      'of servers with a role and different epochs',
+      of('leading', 2),
+      of('following', 2, { epoch: 2 }),
+      false,
+    ],
+    [
+      'of which one has no version, with different epochs',
+      of('leading', 0),
+      of('following', 2, { epoch: 2 }),
+      true,
+    ],
+    [
+      'of which neither has a version, with different epochs',
+      of('leading', 0),
+      of('following', 0, { epoch: 2 }),
+      false,
+    ],
+  ])('%s count as the same or not', (_, a, b, same) => {
+    expect([isSameVote(a, b), isSameVote(b, a)]).toEqual([same, same])
   })
 })

@@ -415,7 +415,7 @@ export class Election {
   #setReachable(to: ServerId, isReachable: boolean): void {
     if (isReachable) this.#unreachable.delete(to)
     else if (this.#voters.includes(to)) this.#unreachable.add(to)
-    if (this.#isRunning && this.#isFinalizing) this.#finalizeEarly()
+    if (this.#isFinalizing) this.#finalizeEarly()
   }
 
   #proposal(): ReceivedVote {

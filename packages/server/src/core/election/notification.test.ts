@@ -1,7 +1,14 @@
 import { ProtocolError } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeNotification, encodeNotification, NO_VALUE, PeerState, type Notification } from './index.ts'
+import {
+  decodeNotification,
+  encodeNotification,
+  NO_VALUE,
+  notificationBytes,
+  PeerState,
+  type Notification,
+} from './index.ts'
 
 const bytes = (...hex: string[]): Uint8Array =>
   Uint8Array.from(hex.join('').replaceAll(' ', '').match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
@@ -86,6 +93,13 @@ describe('a notification', () => {
     const payload = bytes('00000002 0000000000000003 0000000500000001 0000000000000001')
     const vote = { leader: 3, zxid: 0x500000001, round: 1, epoch: 5 }
     expect(decodeNotification(payload)).toEqual({ state: 'leading', vote, version: 0 })
+    const ofObserver = bytes('00000000', noValue, noValue, '0000000000000003')
+    expect(decodeNotification(ofObserver).vote).toEqual({
+      leader: NO_VALUE,
+      zxid: NO_VALUE,
+      round: 3,
+      epoch: NO_VALUE,
+    })
   })
 
   it('of 3.4.6 gets version 0, whatever its version field contains', () => {
@@ -111,6 +125,27 @@ describe('a notification', () => {
       '00000000 0000000000000001 ffffffffffffffff 0000000000000001 0000000000000000 00000002 00000000',
     )
     expect(decodeNotification(payload).vote.zxid).toBe(-1)
+  })
+
+  it('can have a round up to 2^52', () => {
+    const withRound = (round: string): Uint8Array =>
+      bytes('00000000 0000000000000001 0000000000000000', round)
+    expect(decodeNotification(withRound('0010000000000000')).vote.round).toBe(2 ** 52)
+    expect(() => decodeNotification(withRound('0010000000000001'))).toThrow(
+      'got 4503599627370497 (reading a vote at offset 20)',
+    )
+  })
+
+  const upToEpoch = '00000000 0000000000000001 0000000000000000 0000000000000001 0000000000000000'
+  it.each([
+    ['its configuration', `${upToEpoch} 00000002 00000003 616263`, 'a1b2', 47],
+    ['an empty configuration', `${upToEpoch} 00000002 00000000`, 'a1b2', 44],
+    ['a configuration of negative length', `${upToEpoch} 00000002 ffffffff`, 'a1b2', 44],
+    ['its last byte in version 1', `${upToEpoch} 00000001 00000001 61`, 'a1b2', 47],
+    ['its last byte before there were versions', upToEpoch.slice(0, -17), '', 28],
+    ['its last byte when it is cut off', `${upToEpoch} 00000002 000000`, '', 43],
+  ])('ends at %s, and a member extension may follow', (_, notification, extension, length) => {
+    expect(notificationBytes(bytes(notification, extension))).toBe(length)
   })
 
   const start = '00000000 0000000000000001 0000000000000000 0000000000000001'

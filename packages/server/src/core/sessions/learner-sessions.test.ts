@@ -8,6 +8,7 @@ describe('the sessions of a learner', () => {
     const table = new Map([[1n, 5000]])
     const sessions = new LearnerSessions(table)
     expect([sessions.size, sessions.get(1n)?.timeout, sessions.get(2n)]).toEqual([1, 5000, undefined])
+    expect(sessions.get(1n)?.isLocal).toBe(false)
     expect([sessions.isOpen(1n), sessions.isOpen(2n)]).toEqual([true, false])
     const added = sessions.add(2n, 7000, 100)
     expect([added.timeout, added.deadline, table.get(2n)]).toEqual([7000, 0, 7000])

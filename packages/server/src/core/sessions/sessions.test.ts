@@ -105,9 +105,36 @@ describe('session passwords', () => {
       expect(passwords.matches(5n, almost)).toBe(true)
       almost[15]! ^= 1
       const short = passwords.passwordFor(5n).subarray(0, 15)
-      for (const wrong of [almost, new Uint8Array(16), short, new Uint8Array(0), null])
+      const long = Uint8Array.of(...passwords.passwordFor(5n), 0)
+      for (const wrong of [almost, new Uint8Array(16), short, long, new Uint8Array(0), null])
         expect(passwords.matches(5n, wrong)).toBe(false)
       expect(passwords.matches(0n, passwords.passwordFor(0n))).toBe(false)
+    },
+  )
+
+  it('are those of another secret once it is replaced', () => {
+    const [before, after] = [7, 8].map((byte) => ({ bytes: new Uint8Array(32).fill(byte), since: undefined }))
+    const passwords = new SessionPasswords(before)
+    passwords.replace(after!)
+    expect(passwords.passwordFor(5n)).toEqual(new SessionPasswords(after).passwordFor(5n))
+    expect(passwords.matches(5n, new SessionPasswords(before).passwordFor(5n))).toBe(false)
+  })
+
+  it('have no secret that protects them when there is none', () => {
+    expect(new SessionPasswords(undefined).hasSecret).toBe(false)
+  })
+
+  it.each([undefined, { bytes: new Uint8Array(32).fill(7), since: undefined }])(
+    'prove the user of a session by 16 bytes of this session and secret (%j)',
+    (secret) => {
+      const passwords = new SessionPasswords(secret)
+      const proof = passwords.userProofFor(5n, 'bob')
+      expect(passwords.isUserOf(5n, proof, 'bob')).toBe(true)
+      expect(passwords.isUserOf(6n, proof, 'bob')).toBe(false)
+      for (const wrong of [proof.subarray(0, 15), Uint8Array.of(...proof, 0), new Uint8Array(16)])
+        expect(passwords.isUserOf(5n, wrong, 'bob')).toBe(false)
+      // Without a secret the proof names no user: it only tells that a session has one.
+      expect(passwords.isUserOf(5n, proof, 'eve')).toBe(secret === undefined)
     },
   )
 
@@ -168,6 +195,17 @@ describe('SessionTracker', () => {
     expect(tracker.isOpen(1n)).toBe(false)
     tracker.remove(1n)
     expect([tracker.size, tracker.get(1n)]).toEqual([0, undefined])
+  })
+
+  it('gives the sessions of its table a new deadline, and makes them global unless they are local', () => {
+    const table = new Map([[1n, 4000]])
+    const tracker = new SessionTracker(2000, 0, { table })
+    expect([tracker.size, tracker.get(1n)?.isLocal]).toEqual([1, false])
+    expect(new SessionTracker(2000, 0).add(2n, 4000, 0).isLocal).toBe(false)
+    expect(new SessionTracker(2000, 0, { isLocal: true }).add(3n, 4000, 0).isLocal).toBe(true)
+    expect(tracker.expire(6000).map(({ id }) => id)).toEqual([1n])
+    tracker.remove(1n)
+    expect(table.size).toBe(0)
   })
 
   it('expires a reopened session, whose closing could not be stored, once more', () => {

@@ -1,6 +1,6 @@
 import { WatcherType } from '@zabra/protocol'
 import { describe, expect, it, vi } from 'vitest'
-import type { WatchManager } from './index.ts'
+import { WatchManager } from './index.ts'
 import {
   WatchFixture,
   CHANGED,
@@ -234,6 +234,26 @@ describe('a recursive watch', () => {
     fixture.watches.watchChildren(watcher, '/a/b')
     fixture.deleted('/a/b/c')
     expect(watcher.takeEvents()).toEqual([`${DELETED} /a/b/c`, `${CHILDREN} /a/b`])
+  })
+
+  it('on a path that only has the hash of an ancestor does not fire', () => {
+    const notify = vi.fn()
+    // With this key the hash of a path does not depend on the order of its letters.
+    const watches = new WatchManager<RecordingWatcher>(1)
+    watches.watchRecursively(new RecordingWatcher(), '/ab')
+    watches.fireDataChanged('/ba/x', notify)
+    expect([watches.ancestorsVisited, notify.mock.calls.length]).toEqual([1, 0])
+    watches.fireDataChanged('/ab/x', notify)
+    expect([watches.ancestorsVisited, notify.mock.calls.length]).toEqual([2, 1])
+  })
+
+  it('costs nothing after it is removed while another connection has a persistent watch on the path', () => {
+    const [fixture, one, two] = [new WatchFixture(), new RecordingWatcher(), new RecordingWatcher()]
+    fixture.watches.watchPersistently(two, '/a')
+    fixture.watches.watchRecursively(one, '/a')
+    fixture.watches.remove(one, '/a', WatcherType.Any)
+    fixture.changed('/a/x')
+    expect([fixture.notifier.ancestorsVisited, fixture.watches.size]).toEqual([0, 2])
   })
 
   it('fires while one of several is left, and not after the last is removed', () => {
