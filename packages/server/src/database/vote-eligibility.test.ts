@@ -101,6 +101,25 @@ describe('a member whose log does not match its tree', () => {
     await expect(new DatabaseFixture(fixture.disk).open(false)).rejects.toThrow('remove the file distrusted')
   })
 
+  it('sets aside at its next start what a crash has left in place', async () => {
+    const fixture = await DatabaseFixture.open()
+    await fixture.runRole(new LeaderHistory().createRange(1, 1, 2).txns)
+    await fixture.database.close()
+    await fixture.disk.replaceFile(`${FOLDER}/distrusted`, new Uint8Array(0))
+    const again = await DatabaseFixture.open(fixture.disk)
+    expect([again.database.isEligibleToVote, again.nodeNames()]).toEqual([false, []])
+    expect(filesSetAside(again)).toHaveLength(2)
+  })
+
+  it('starts without its folder of logs', async () => {
+    const disk = await diskWithFolder(FOLDER)
+    await disk.replaceFile(`${FOLDER}/distrusted`, new Uint8Array(0))
+    for (const settings of [{}, { dataLogDir: '/logs' }]) {
+      const fixture = await DatabaseFixture.open(disk.clone(), settings)
+      expect([fixture.database.isEligibleToVote, fixture.nodeNames()]).toEqual([false, []])
+    }
+  })
+
   it('is never eligible without the data of a leader, at whatever step it crashes', async () => {
     const base = new MemoryDisk()
     const fixture = await DatabaseFixture.open(base)
