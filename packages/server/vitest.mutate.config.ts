@@ -7,4 +7,7 @@ const tests = process.env['ZABRA_MUTATE_TESTS']!.split(',')
 // Simulated worlds reach every line and take seconds for each mutant: the tests that name a property judge it.
 const exclude = ['**/*.sim.test.ts', '**/node_modules/**']
 
-export default mergeConfig({ ...base, test: { ...base.test, include: tests, exclude } }, {})
+// A test whose promise never settles fails soon here, while the runner would take a minute or start its process again.
+const testTimeout = 4000
+
+export default mergeConfig({ ...base, test: { ...base.test, include: tests, exclude, testTimeout } }, {})
