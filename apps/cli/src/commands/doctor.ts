@@ -18,7 +18,7 @@ import {
 } from '../doctor/check-migration.ts'
 import { checkNetwork, type NetworkTools } from '../doctor/check-network.ts'
 import { checkRunning, type ClusterAnswer, type SelfAnswer } from '../doctor/check-running.ts'
-import { warning, type Finding } from '../doctor/finding.ts'
+import { finding, type Finding } from '../doctor/finding.ts'
 import { Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
@@ -61,15 +61,15 @@ export const doctor: CommandModule = (program, context) => {
       const { io, options } = context
       const findings: Finding[] = []
       const paint = painter(io, io.stdout)
-      for await (const finding of examine(context, flags)) {
+      for await (const found of examine(context, flags)) {
         io.signal.throwIfAborted()
-        findings.push(finding)
-        if (options().json) printJson(io, finding)
+        findings.push(found)
+        if (options().json) printJson(io, found)
         else
           print(
             io,
-            `${paint(finding.severity === 'error' ? 'bad' : 'warning', finding.severity)} ${finding.id}: ${safeLine(finding.where)}: ${safeLine(finding.evidence)}`,
-            `  ${safeLine(finding.remedy)}`,
+            `${paint(found.severity === 'error' ? 'bad' : 'warning', found.severity)} ${found.id}: ${safeLine(found.where)}: ${safeLine(found.evidence)}`,
+            `  ${safeLine(found.remedy)} (${found.page})`,
           )
       }
       if (findings.length === 0 && !options().json) print(io, 'no problem was found')
@@ -151,16 +151,16 @@ async function* examineMigration({ io }: Context, file: string, flags: Flags): A
   const folders = [resolve(settings.dataDir), resolve(settings.dataLogDir)] as const
   if (existsSync(join(folders[0], 'version-2'))) {
     let isReadable = true
-    for await (const finding of checkData(...folders, tools)) {
-      isReadable &&= finding.severity !== 'error'
-      yield finding
+    for await (const found of checkData(...folders, tools)) {
+      isReadable &&= found.severity !== 'error'
+      yield found
     }
     if (!isReadable) return
     const [dataDir, dataLogDir] = folders
-    const found = await readDatabase(disk, { dataDir, dataLogDir }, compression, silentLogger)
-    yield* checkAccessLists(found.nodes())
+    const database = await readDatabase(disk, { dataDir, dataLogDir }, compression, silentLogger)
+    yield* checkAccessLists(database.nodes())
   } else
-    yield warning('data-elsewhere', folders[0], 'no data is there', 'Run this on the machine of the server.')
+    yield finding('data-elsewhere', folders[0], 'no data is there', 'Run this on the machine of the server.')
 }
 
 const startVariablesOf = ({ migrate = '', javaOptions }: Flags): Environment =>

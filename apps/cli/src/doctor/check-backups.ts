@@ -1,5 +1,5 @@
 import { Catalog, readVerification, verifyChain, verifyPieces, type BackupStore } from '@zabra/server/backup'
-import { error, warning, type Finding } from './finding.ts'
+import { finding, type Finding } from './finding.ts'
 
 const MAX_AGE_MS = 26 * 3_600_000
 
@@ -8,18 +8,19 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
   const where = store.target.url
   const catalog = await Catalog.read(store)
   const remedy = 'zabra backup verify shows all; make a new backup with zabra backup now.'
-  for (const { name, error: cause } of catalog.bad) yield error('backup-damaged', name, cause.message, remedy)
+  for (const { name, error: cause } of catalog.bad)
+    yield finding('backup-damaged', name, cause.message, remedy)
   const newest = catalog.snapshots.at(-1)
   if (newest === undefined) {
-    yield error('no-backup', where, 'it holds no backup', 'Make one with zabra backup now, on a schedule.')
+    yield finding('no-backup', where, 'it holds no backup', 'Make one with zabra backup now, on a schedule.')
     return
   }
-  for (const { name, problem } of verifyChain(catalog)) yield error('backup-damaged', name, problem, remedy)
+  for (const { name, problem } of verifyChain(catalog)) yield finding('backup-damaged', name, problem, remedy)
   for await (const { name, defect } of verifyPieces(store, [newest, ...catalog.chainOf(newest).logs]))
-    if (defect !== undefined) yield error('backup-damaged', name, defect.problem, remedy)
+    if (defect !== undefined) yield finding('backup-damaged', name, defect.problem, remedy)
   const verified = await readVerification(store)
   if (verified !== undefined && verified.problem !== null)
-    yield error(
+    yield finding(
       'backup-unusable',
       verified.snapshot,
       `a server has replayed it at ${new Date(verified.time).toISOString()}: ${verified.problem}`,
@@ -27,14 +28,14 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
     )
   const hours = Math.floor((now - newest.time) / 3_600_000)
   if (now - newest.time > MAX_AGE_MS)
-    yield warning(
+    yield finding(
       'backup-old',
       where,
       `the newest snapshot is ${hours} hours old`,
       'Run zabra backup now on a schedule, and look why it failed.',
     )
   if (newest.key === null)
-    yield warning(
+    yield finding(
       'backup-plain',
       where,
       'backups are not encrypted',

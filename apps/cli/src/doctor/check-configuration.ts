@@ -1,5 +1,5 @@
 import type { LoadedSettings } from '@zabra/server/settings'
-import { error, warning, type Finding } from './finding.ts'
+import { finding, type Finding } from './finding.ts'
 
 /** Digests of passwords that examples print: `super:admin`, `super:secret`, `super:super`. */
 const KNOWN_DIGESTS = new Set([
@@ -16,13 +16,13 @@ export function* checkConfiguration(
   for (const { severity, where, key, text } of findings) {
     const found = [key, text].filter((part) => part !== undefined && part !== '').join(': ')
     yield severity === 'error'
-      ? error('configuration', where, found, 'Correct the file; a server does not start with it.')
-      : warning('configuration-warning', where, found, 'Correct the file, or accept it.')
+      ? finding('configuration', where, found, 'Correct the file; a server does not start with it.')
+      : finding('configuration-warning', where, found, 'Correct the file, or accept it.')
   }
   if (settings === undefined) return
   const voters = [...(settings.ensemble?.members.values() ?? [])].filter(({ role }) => role === 'participant')
   if (voters.length > 0 && voters.length % 2 === 0)
-    yield warning(
+    yield finding(
       'even-voters',
       file,
       `${voters.length} voters survive no more failures than ${voters.length - 1}`,
@@ -30,37 +30,37 @@ export function* checkConfiguration(
     )
   const hosts = new Set(voters.map(({ addresses }) => addresses[0]?.host))
   if (voters.length > 1 && hosts.size === 1)
-    yield warning(
+    yield finding(
       'one-host',
       file,
       `all ${voters.length} voters are on ${[...hosts].join('')}`,
       'Put each voter on a machine of its own: this one is a single point of failure.',
     )
   if (settings.skipAcl)
-    yield error('skip-acl', file, 'skipACL=yes: no access list is checked', 'Remove skipACL.')
+    yield finding('skip-acl', file, 'skipACL=yes: no access list is checked', 'Remove skipACL.')
   if (!settings.forceSync)
-    yield error(
+    yield finding(
       'no-sync',
       file,
       'forceSync=no: a power cut loses acknowledged writes, and can elect a member that lacks them',
       'Remove forceSync.',
     )
   if (settings.superDigest !== undefined && KNOWN_DIGESTS.has(settings.superDigest))
-    yield error(
+    yield finding(
       'known-password',
       file,
       'the password of the superuser is one of examples',
       'Set another superDigest; zabra digest super makes it.',
     )
   if (settings.dataDir === settings.dataLogDir)
-    yield warning(
+    yield finding(
       'shared-disk',
       file,
       'snapshots and logs share a folder, so a snapshot delays the sync of writes',
       'Set dataLogDir to a device of its own, where writes must be fast.',
     )
   if (!isLoopback(settings.adminAddress) && settings.adminAnonymous.includes('view'))
-    yield warning(
+    yield finding(
       'open-admin',
       file,
       `anyone who reaches ${settings.adminAddress} may read the state of the server (admin.anonymous=view)`,

@@ -9,7 +9,7 @@ import {
   snapshotsIn,
   VERSION_FOLDER,
 } from '@zabra/server/files'
-import { error, warning, type Finding } from './finding.ts'
+import { finding, type Finding } from './finding.ts'
 
 const MIN_FREE_BYTES = 2 ** 30
 const LONG_LOG_BYTES = 4 * 2 ** 30
@@ -36,7 +36,7 @@ export async function* checkData(
   for (const folder of new Set([dataDir, dataLogDir])) {
     const type = fileSystemOf(folder, mounts ?? '')
     if (type !== undefined && NETWORK_FILE_SYSTEMS.has(type))
-      yield warning(
+      yield finding(
         'network-disk',
         folder,
         `it is on ${type}, where syncs are slow and locks may not hold`,
@@ -47,7 +47,7 @@ export async function* checkData(
   const logNames = await listFolder(disk, logs)
   if (names === undefined || logNames === undefined) {
     const missing = names === undefined ? snapshots : logs
-    yield error(
+    yield finding(
       'no-data',
       missing,
       'there is no such folder',
@@ -57,7 +57,7 @@ export async function* checkData(
   }
   const { free } = await disk.space(logs)
   if (free < MIN_FREE_BYTES)
-    yield warning(
+    yield finding(
       'disk-full',
       logs,
       `${free} bytes are free: writes are refused when none are`,
@@ -65,7 +65,7 @@ export async function* checkData(
     )
   const files = snapshotsIn(names)
   if (files.length > 20)
-    yield warning(
+    yield finding(
       'no-purge',
       snapshots,
       `${files.length} snapshots are kept`,
@@ -87,10 +87,10 @@ async function* checkSnapshots(
   try {
     const { digest } = await readSnapshot(disk, path, compression)
     if (digest?.matches === false)
-      yield error('snapshot', path, 'its digest does not match its nodes', remedy)
+      yield finding('snapshot', path, 'its digest does not match its nodes', remedy)
   } catch (cause) {
     if (!(cause instanceof DamageError) && !(cause instanceof RecoveryError)) throw cause
-    yield error('snapshot', path, cause.message, remedy)
+    yield finding('snapshot', path, cause.message, remedy)
   }
 }
 
@@ -110,7 +110,7 @@ async function* checkLogs(
     const report = await readLog(disk, path)
     bytes += report.end
     if (report.state === 'damaged')
-      yield error(
+      yield finding(
         'log',
         path,
         report.problem!.what,
@@ -118,7 +118,7 @@ async function* checkLogs(
       )
     const counter = (report.last ?? 0) % 2 ** 32
     if (counter > HIGH_COUNTER)
-      yield warning(
+      yield finding(
         'zxid-counter',
         path,
         `the epoch has used 0x${formatZxid(counter)} of 0x100000000 transactions`,
@@ -126,7 +126,7 @@ async function* checkLogs(
       )
   }
   if (bytes > longLogBytes)
-    yield warning(
+    yield finding(
       'long-log',
       folder,
       `${bytes} bytes of log follow the newest snapshot, so a restart takes long`,

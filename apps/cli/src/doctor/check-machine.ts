@@ -1,4 +1,4 @@
-import { warning, type Finding } from './finding.ts'
+import { finding, type Finding } from './finding.ts'
 
 /** What the machine tells; a part is undefined where it cannot be read. */
 export interface MachineFacts {
@@ -18,14 +18,14 @@ const MIN_BACKLOG = 1024
 /** Checks limits of the system on which a server runs. */
 export function* checkMachine({ maxOpenFiles, hugePages, swaps, backlog }: MachineFacts): Generator<Finding> {
   if (maxOpenFiles !== undefined && maxOpenFiles > 0 && maxOpenFiles < MIN_OPEN_FILES)
-    yield warning(
+    yield finding(
       'open-files',
       'this machine',
       `programs of this user may open ${maxOpenFiles} files, and each client needs one`,
       `Raise the limit (LimitNOFILE, ulimit -n) to ${MIN_OPEN_FILES} or more.`,
     )
   if (hugePages?.includes('[always]'))
-    yield warning(
+    yield finding(
       'huge-pages',
       'this machine',
       'transparent huge pages are always on, which makes pauses and takes memory',
@@ -36,14 +36,14 @@ export function* checkMachine({ maxOpenFiles, hugePages, swaps, backlog }: Machi
     .slice(1)
     .some((line) => Number(line.trim().split(/\s+/)[3] ?? 0) > 0)
   if (used)
-    yield warning(
+    yield finding(
       'swap',
       'this machine',
       'swap is in use: a server whose memory is swapped out loses sessions and leadership',
       'Give it enough memory, or set vm.swappiness=1.',
     )
   if (backlog !== undefined && Number(backlog) < MIN_BACKLOG)
-    yield warning(
+    yield finding(
       'backlog',
       'this machine',
       `net.core.somaxconn is ${backlog.trim()}: many clients that reconnect at once are refused`,

@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import type { SnapshotNode } from '@zabra/server/files'
 import type { Environment, LoadedSettings } from '@zabra/server/settings'
-import { error, warning, type Finding } from './finding.ts'
+import { finding, type Finding } from './finding.ts'
 
 type Settings = NonNullable<LoadedSettings['settings']>
 
@@ -43,7 +43,7 @@ export function* checkMigration(
 ): Generator<Finding> {
   const flags = variables['JVMFLAGS'] ?? ''
   if (variables['JMXPORT'] || flags.includes('com.sun.management.jmxremote'))
-    yield warning(
+    yield finding(
       'jmx',
       file,
       'the server is watched over JMX, which Zabra does not have',
@@ -51,7 +51,7 @@ export function* checkMigration(
     )
   const heap = /-Xmx(\w+)/.exec(flags)?.[1] ?? variables['ZK_SERVER_HEAP']
   if (heap !== undefined)
-    yield warning(
+    yield finding(
       'java-heap',
       file,
       `the Java heap is limited to ${heap}`,
@@ -61,14 +61,14 @@ export function* checkMigration(
   for (const path of storesOf(settings)) {
     const bytes = firstBytes(path)
     if (bytes === undefined)
-      yield warning(
+      yield finding(
         'store-elsewhere',
         path,
         'it cannot be read here',
         'Run this on the machine of the server.',
       )
     else if (bytes[0] === 0xfe && bytes[1] === 0xed)
-      yield error(
+      yield finding(
         'store-jks',
         path,
         'it is a JKS store, which only Java can read',
@@ -76,7 +76,7 @@ export function* checkMigration(
       )
   }
   if (settings.ensemble === undefined)
-    yield warning(
+    yield finding(
       'one-server',
       file,
       'the server is alone, so clients wait while it is replaced',
@@ -114,14 +114,14 @@ export function* checkAccessLists(nodes: Iterable<ListedNode>): Generator<Findin
         principals.path = path
     }
   for (const [scheme, { count, path }] of unknown)
-    yield error(
+    yield finding(
       'acl-scheme',
       path,
       `${count} entries of access lists have the scheme ${JSON.stringify(scheme)}, which grants nothing here`,
       'Give these nodes entries of another scheme with zabra set-acl before you replace the last server.',
     )
   if (principals.count > 0)
-    yield warning(
+    yield finding(
       'kerberos-identity',
       principals.path,
       `${principals.count} entries of access lists name Kerberos principals, which cannot log in here`,

@@ -1,5 +1,5 @@
 import type { EnsembleConfiguration } from '@zabra/server/settings'
-import { error, warning, type Finding } from './finding.ts'
+import { finding, type Finding } from './finding.ts'
 
 export interface NetworkTools {
   /** Resolves to the addresses of a host. Rejects when there are none. */
@@ -19,7 +19,7 @@ export async function* checkNetwork(
     for (const { host, electionPort } of addresses) {
       const found = await resolve(host).catch((cause: unknown) => messageOf(cause))
       if (typeof found === 'string') {
-        yield error(
+        yield finding(
           'name',
           `server.${id}`,
           `${host} has no address: ${found}`,
@@ -33,7 +33,7 @@ export async function* checkNetwork(
         (cause: unknown) => messageOf(cause),
       )
       if (reason !== undefined)
-        yield warning(
+        yield finding(
           'unreachable',
           `server.${id}`,
           `${host}:${electionPort} accepts no connection: ${reason}`,

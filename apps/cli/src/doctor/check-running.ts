@@ -1,4 +1,4 @@
-import { error, warning, type Finding } from './finding.ts'
+import { finding, type Finding } from './finding.ts'
 
 /** The answer of `GET /api/v1/self`. */
 export interface SelfAnswer {
@@ -21,17 +21,22 @@ export interface ClusterAnswer {
 export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAnswer): Generator<Finding> {
   for (const { name, ok, detail } of self.checks)
     if (!ok)
-      yield error('not-ready', url, `${name}: ${detail}`, 'docs/operate.md says what each check means.')
+      yield finding(
+        'not-ready',
+        url,
+        `${name}: ${detail}`,
+        'Wait, or mend what the check names; the page says what each means.',
+      )
   for (const { id, problem, state } of cluster.members)
     if (problem !== null && state === 'unknown')
-      yield warning(
+      yield finding(
         'member-down',
         `server ${id}`,
         problem,
         'Start it, or open its client port to the members.',
       )
   if (cluster.members.length > 2 && cluster.failuresLeft === 0)
-    yield error(
+    yield finding(
       'no-failure-left',
       url,
       'the next member that fails stops the ensemble',
@@ -41,5 +46,5 @@ export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAns
     cluster.members.flatMap(({ softwareVersion }) => softwareVersion?.split(',')[0] ?? []),
   )
   if (versions.size > 1)
-    yield warning('versions', url, `members run ${[...versions].join(' and ')}`, 'Finish the upgrade.')
+    yield finding('versions', url, `members run ${[...versions].join(' and ')}`, 'Finish the upgrade.')
 }

@@ -15,16 +15,16 @@ import { checkMachine } from './check-machine.ts'
 import { checkAccessLists, checkMigration, startVariables } from './check-migration.ts'
 import { checkNetwork } from './check-network.ts'
 import { checkRunning } from './check-running.ts'
-import type { Finding } from './finding.ts'
+import { FINDINGS, type Finding } from './finding.ts'
 
-const page = readFileSync(new URL('../../../../docs/doctor.md', import.meta.url), 'utf8')
+const docs = new URL('../../../../docs/', import.meta.url)
+const readPage = (name: string): string => readFileSync(new URL(name, docs), 'utf8')
 
-/** Returns the ids of findings. Each must be explained in the page. */
+/** Returns the ids of findings. Each must have evidence and a remedy. */
 async function idsOf(findings: Iterable<Finding> | AsyncIterable<Finding>): Promise<string[]> {
   const ids: string[] = []
-  for await (const { id, severity, evidence, remedy } of findings) {
-    expect(page).toContain(`| \`${id}\` | ${severity}`)
-    expect([evidence, remedy]).not.toContain('')
+  for await (const { id, where, evidence, remedy } of findings) {
+    expect([where, evidence, remedy]).not.toContain('')
     ids.push(id)
   }
   return ids
@@ -44,6 +44,32 @@ function logWith(zxid: number): Uint8Array {
   log[60] = 0x42
   return new Uint8Array(log)
 }
+
+describe('docs/doctor.md', () => {
+  const rows = new Map(
+    [...readPage('doctor.md').matchAll(/^\| `([a-z-]+)` \| (\w+) \| [^|]+ \| [^|]+ \| (.*) \|$/gm)].map(
+      ([, id, severity, read]) => [id!, [severity, /\((.*)\)/.exec(read!)?.[1] ?? 'doctor.md']],
+    ),
+  )
+
+  it('has each finding with its severity and its page, and no other', () => {
+    expect(Object.fromEntries(rows)).toEqual(FINDINGS)
+  })
+
+  it('names sections that exist', () => {
+    for (const [page, anchor] of [...rows.values()].map(([, link]) => link!.split('#'))) {
+      const headings = [...readPage(page!).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading!)
+      const anchors = headings.map((heading) => heading.toLowerCase().replaceAll(' ', '-'))
+      if (anchor !== undefined) expect(anchors).toContain(anchor)
+    }
+  })
+
+  it('has no finding that no test provokes', () => {
+    const tests = readFileSync(new URL(import.meta.url), 'utf8')
+    const isProvoked = (id: string): boolean => tests.includes(`'${id}'`) || tests.includes(` ${id}: `)
+    expect(Object.keys(FINDINGS).filter((id) => !isProvoked(id))).toEqual([])
+  })
+})
 
 setupStage()
 let snapshot: { file: string; bytes: Uint8Array }
@@ -85,6 +111,7 @@ describe('checkConfiguration', () => {
     ['clientPort=2181\ndataLogDir=/data', 'shared-disk'],
     ['clientPort=2181\nadmin.serverAddress=0.0.0.0\nadmin.anonymous=view', 'open-admin'],
     ['clientPort=many', 'configuration'],
+    ['clientPort=2181\nadmin.httpVersion=11', 'configuration-warning'],
   ])('%j has the finding %s', async (text, id) => {
     expect(await check(text)).toContain(id)
   })
@@ -310,6 +337,14 @@ describe('zabra doctor --migrate', () => {
     const last = JSON.parse(json.out.trimEnd().split('\n').at(-1)!) as { steps: string[] }
     expect(last.steps.length).toBeGreaterThan(4)
     expect(json.out).not.toContain('"severity":"error"')
+    expect(json.out).not.toContain('data-elsewhere')
+  })
+
+  it('names the page to read, and asks for the machine of the data where there is none', async () => {
+    const config = join(folder(), 'zoo.cfg')
+    writeFileSync(config, `dataDir=${join(folder(), 'none')}\nclientPort=2181\n`)
+    const { out } = await stage.run(['doctor', '--migrate', config])
+    expect(out).toMatch(/warning data-elsewhere: .*no data is there\n {2}.* \(docs\/migrate\.md\)/)
   })
 
   it('names entries of access lists that mean nothing, or a Kerberos principal', async () => {

@@ -1,24 +1,66 @@
-/** What is wrong, how it was seen, and what to do. `id` is its anchor in docs/doctor.md. */
+/**
+ * The findings of `zabra doctor`: how bad each is, and the page that explains what it is about. An error is one with which a server
+ * does not start, or data are at risk. docs/doctor.md has the same table, with what each means.
+ */
+export const FINDINGS = {
+  configuration: ['error', 'configuration.md'],
+  'configuration-warning': ['warning', 'configuration.md'],
+  'even-voters': ['warning', 'operate.md#change-its-members'],
+  'one-host': ['warning', 'operate.md#change-its-members'],
+  'skip-acl': ['error', 'configuration.md'],
+  'no-sync': ['error', 'configuration.md'],
+  'known-password': ['error', 'configuration.md'],
+  'shared-disk': ['warning', 'configuration.md'],
+  'open-admin': ['warning', 'operate.md#ask-it'],
+  name: ['error', 'configuration.md'],
+  unreachable: ['warning', 'operate.md#change-its-members'],
+  jmx: ['warning', 'operate.md#watch-it-with-prometheus'],
+  'java-heap': ['warning', 'migrate.md'],
+  'store-jks': ['error', 'migrate.md'],
+  'store-elsewhere': ['warning', 'migrate.md'],
+  'one-server': ['warning', 'migrate.md'],
+  'data-elsewhere': ['warning', 'migrate.md'],
+  'acl-scheme': ['error', 'migrate.md'],
+  'kerberos-identity': ['warning', 'migrate.md'],
+  'open-files': ['warning', 'doctor.md'],
+  'huge-pages': ['warning', 'doctor.md'],
+  swap: ['warning', 'doctor.md'],
+  backlog: ['warning', 'doctor.md'],
+  'no-data': ['error', 'configuration.md'],
+  'network-disk': ['warning', 'configuration.md'],
+  'disk-full': ['warning', 'configuration.md'],
+  'no-purge': ['warning', 'configuration.md'],
+  snapshot: ['error', 'backup.md#restore-a-data-folder'],
+  log: ['error', 'backup.md#restore-a-data-folder'],
+  'zxid-counter': ['warning', 'metrics.md'],
+  'long-log': ['warning', 'configuration.md'],
+  'not-ready': ['error', 'operate.md#probe-it'],
+  'member-down': ['warning', 'operate.md#probe-it'],
+  'no-failure-left': ['error', 'recover.md'],
+  versions: ['warning', 'operate.md#drain-and-stop-it'],
+  'no-backup': ['error', 'backup.md#let-the-servers-make-them'],
+  'backup-damaged': ['error', 'backup.md#make-them-by-command'],
+  'backup-unusable': ['error', 'backup.md#make-them-by-command'],
+  'backup-old': ['warning', 'backup.md#let-the-servers-make-them'],
+  'backup-plain': ['warning', 'backup.md#encryption'],
+} as const satisfies Record<string, readonly [severity: 'warning' | 'error', page: string]>
+
+export type FindingId = keyof typeof FINDINGS
+
+/** What is wrong, how it was seen, and what to do. */
 export interface Finding {
-  readonly id: string
+  readonly id: FindingId
   readonly severity: 'warning' | 'error'
   /** What was looked at: a file, a folder, a host, a server. */
   readonly where: string
   readonly evidence: string
   readonly remedy: string
+  /** The page that explains it, from the root of the repository. */
+  readonly page: string
 }
 
-/** Returns a finding that needs attention and stops nothing. */
-export const warning = (id: string, where: string, evidence: string, remedy: string): Finding => ({
-  id,
-  severity: 'warning',
-  where,
-  evidence,
-  remedy,
-})
-
-/** Returns a finding with which a server does not start, or data are at risk. */
-export const error = (id: string, where: string, evidence: string, remedy: string): Finding => ({
-  ...warning(id, where, evidence, remedy),
-  severity: 'error',
-})
+/** Returns a finding with the severity and the page of its id. */
+export function finding(id: FindingId, where: string, evidence: string, remedy: string): Finding {
+  const [severity, page] = FINDINGS[id]
+  return { id, severity, where, evidence, remedy, page: `docs/${page}` }
+}
