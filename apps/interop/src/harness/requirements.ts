@@ -51,6 +51,10 @@ const probes = {
       : 'go is absent or cannot download Porcupine; install Go 1.21 or later',
   chromium: () => (existsSync(chromium) ? undefined : `${chromium} is absent; install Debian's chromium`),
   cc: () => (works('cc', ['--version']) ? undefined : 'cc does not run; install a C compiler'),
+  prometheus: () =>
+    works('prometheus', ['--version'])
+      ? undefined
+      : "prometheus does not run; install Debian's prometheus package",
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 

@@ -12,6 +12,13 @@ const names: ReadonlyMap<number, string> = new Map(
     .map(([name, code]) => [code, name]),
 )
 
+/** Results by which error rates are computed: their counts are there from the begin, since `rate` does not see the first increase of a new series. */
+const ALWAYS_THERE: ReadonlySet<number> = new Set([
+  ErrorCode.OK,
+  ErrorCode.SYSTEMERROR,
+  ErrorCode.QUOTAEXCEEDED,
+])
+
 /** Counts replies by operation and result. */
 export class RequestCounts {
   readonly #counts = new Float64Array(SIZE * SIZE)
@@ -22,12 +29,13 @@ export class RequestCounts {
     if (index >= 0 && index < this.#counts.length) this.#counts[index]!++
   }
 
-  /** Yields the counts of each operation: that of successes, and those of errors that have occurred. */
+  /** Yields the counts of each operation: of successes, system errors and exceeded quotas, and of other errors that have occurred. */
   *entries(): Generator<{ readonly op: string; readonly result: string; readonly count: number }> {
     for (const [code, op] of names)
       for (let err = 0; err < SIZE; err++) {
         const count = this.#counts[(code + OP_OFFSET) * SIZE + err]!
-        if (err === 0 || count > 0) yield { op, result: errorName(ErrorCode.OK - err).toLowerCase(), count }
+        if (count > 0 || ALWAYS_THERE.has(-err))
+          yield { op, result: errorName(ErrorCode.OK - err).toLowerCase(), count }
       }
   }
 }

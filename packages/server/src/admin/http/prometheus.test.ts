@@ -62,6 +62,9 @@ describe('the metrics', () => {
     expect(valueOf(text, 'zabra_requests_total{op="getData",result="nonode"}')).toBe(1)
     expect(valueOf(text, 'updatelatency_count')).toBe(100)
     expect(valueOf(text, 'zabra_request_seconds_bucket{kind="write",le="+Inf"}')).toBe(100)
+    // An error rate is 0 before the first error, and sees it.
+    expect(valueOf(text, 'zabra_requests_total{op="create",result="systemerror"}')).toBe(0)
+    expect(valueOf(text, 'zabra_requests_total{op="create",result="quotaexceeded"}')).toBe(0)
     // The session is a transaction too.
     expect(valueOf(text, 'sync_processor_request_queued')).toBe(101)
     await fixture.stop()

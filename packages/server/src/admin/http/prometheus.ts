@@ -114,14 +114,16 @@ export function* prometheusText(
 }
 
 /**
- * Yields the families of Apache ZooKeeper that are not measured: without observations, so that a panel for them shows no gap. A family
- * with one series for each name has none.
+ * Yields the families of Apache ZooKeeper that are not measured: without observations, so that a panel for them shows no gap. Those of
+ * learners have a series for each, and a family with one series for each name has none.
  */
 function* unmeasuredFamilies(printed: ReadonlySet<string>, { member }: RoleMetrics): Generator<string> {
   for (const { name, type, hasKeys, quantiles, of } of APACHE_FAMILIES) {
     if (printed.has(name) || (of === 'members' && member === undefined)) continue
     if (of === 'leaders' && member?.leader === undefined) continue
-    if (hasKeys) yield family(name, type)
+    if (name.startsWith('learner_handler_'))
+      yield keyedSummary(name, new Map(member?.leader?.peers.map(({ serverId }) => [serverId, NOTHING])))
+    else if (hasKeys) yield family(name, type)
     else if (type === 'summary') yield summary(name, NOTHING, quantiles)
     else yield `${family(name, type)}${name} 0.0\n`
   }
@@ -174,7 +176,7 @@ function* serverFamilies(
     ['local_write_committed_time_ms', stages.apply],
   ]
   for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
-  yield ['ack_latency', ackLatencies(ensemble.ackLatency)]
+  yield ['ack_latency', keyedSummary('ack_latency', ensemble.ackLatency)]
   const counters = [...counterMetrics(server, 'start'), ...otherCounters(server)]
   for (const [name, value] of counters) yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
   yield* quotaFamilies(server.tree)
@@ -188,16 +190,19 @@ function* serverFamilies(
   }
 }
 
-function ackLatencies(byServer: ReadonlyMap<number, Histogram>): string {
-  const quantiles = QUANTILES.get('ack_latency')!
-  const samples = [...byServer].flatMap(([id, values]) => [
-    ...quantiles.map(
-      (quantile) =>
-        `ack_latency{key="${id}",quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
-    ),
-    `ack_latency_count{key="${id}",} ${decimal(values.totalCount)}\nack_latency_sum{key="${id}",} ${decimal(values.totalSum)}\n`,
-  ])
-  return `${family('ack_latency', 'summary')}${samples.join('')}`
+function keyedSummary(name: string, byKey: Iterable<readonly [key: string | number, Histogram]>): string {
+  const quantiles = QUANTILES.get(name)!
+  const samples = [...byKey].flatMap(([id, values]) => {
+    const key = `key="${labelValue(String(id))}",`
+    return [
+      ...quantiles.map(
+        (quantile) =>
+          `${name}{${key}quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
+      ),
+      `${name}_count{${key}} ${decimal(values.totalCount)}\n${name}_sum{${key}} ${decimal(values.totalSum)}\n`,
+    ]
+  })
+  return `${family(name, 'summary')}${samples.join('')}`
 }
 
 /** Returns the counters of Apache ZooKeeper that are no keys of `mntr`. */
