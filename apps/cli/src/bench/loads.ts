@@ -1,3 +1,4 @@
+import { pingInTurns } from './heartbeats.ts'
 import { Histogram } from './histogram.ts'
 import { keyPath, type Control, type Mode, type LoadTarget, type ProcessShare } from './plan.ts'
 import { pace } from './pace.ts'
@@ -162,10 +163,7 @@ const connectStorm: Load = async (share, target, control) => {
 const holdSessions: Load = (share, target, control) =>
   withSessions(share, target, control, async (sessions) => {
     control.note(`${sessions.length} sessions are open`)
-    const ping = setInterval(() => {
-      for (const session of sessions) session.ping()
-      for (const session of sessions) session.flush()
-    }, target.timeoutMs / 3)
+    const endPings = pingInTurns(sessions, target.timeoutMs / 3)
     try {
       const latency = new Histogram()
       const began = performance.now()
@@ -188,7 +186,7 @@ const holdSessions: Load = (share, target, control) =>
       })
       return [{ name: 'watch', operations: count, seconds: took, latency: latency.export() }]
     } finally {
-      clearInterval(ping)
+      endPings()
     }
   })
 

@@ -106,7 +106,7 @@ export class RawSession {
     this.#writer.endFrame(frame)
   }
 
-  /** Sends a heartbeat. Its reply calls `onReply`. */
+  /** Sends a heartbeat, whose reply is not counted: it may come between those of a load. */
   ping(): void {
     const frame = this.#writer.beginFrame()
     writeRequestHeader(this.#writer, { xid: Xid.ping, type: OpCode.ping })
@@ -150,6 +150,7 @@ export class RawSession {
         const xid = view.getInt32(start)
         const err = view.getInt32(start + 12)
         if (xid === Xid.notification) return this.onNotification()
+        if (xid === Xid.ping) return
         if (xid !== Xid.auth) return this.onReply(err)
         if (err !== 0) return this.#refuse('refused an identity')
         if (--pendingIdentities === 0) ready()
