@@ -32,6 +32,8 @@ const LEVELS = 6000
 /** Below this number of nodes a list or count is answered in one turn. */
 const LISTED_AT_ONCE = 1900
 const REQUESTS_AT_ONCE = 5000
+/** Connections that send a costly request at the same time; fewer than `maxClientCnxns`. */
+const AT_ONCE = 50
 const IDENTITIES = 99
 const EPHEMERALS = 100_000
 
@@ -244,6 +246,20 @@ export const clientHolds: Case = {
         OpCode.multiRead,
         parts(OpCode.getData, readOf('/large')),
       )
+      const unread = await Promise.all(Array.from({ length: AT_ONCE }, () => openSession(port)))
+      await test(`${AT_ONCE} connections that send the largest multiRead of large data at once`, () =>
+        Promise.all(
+          unread.map((each) =>
+            each.request(OpCode.multiRead, (w) => {
+              for (let i = 0; i < 7; i++) {
+                writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+                readOf('/large')(w)
+              }
+              writeMultiHeader(w, { type: -1, done: true, err: -1 })
+            }),
+          ),
+        ))
+      for (const each of unread) each.destroy()
       await one(
         'the largest multiRead of guarded nodes',
         OpCode.multiRead,

@@ -1,4 +1,4 @@
-import { ErrorCode, OpCode, writeAuthPacket } from '@zabra/protocol'
+import { ErrorCode, OpCode, writeAuthPacket, writeMultiHeader } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
 
@@ -99,6 +99,55 @@ describe('a client that sends more requests than a turn of the event loop can ha
     await fixture.untilIdle()
     client.takeConnectResponse()
     expect(client.takeReceived()).toEqual(Array.from({ length: 100 }, (_, i) => `${i + 1}:0`))
+  })
+})
+
+describe('costly requests of many connections at once', () => {
+  const multiRead = (client: RawClient, xid: number, parts = 1): void =>
+    client.ask(xid, OpCode.multiRead, (w) => {
+      for (let i = 0; i < parts; i++) {
+        writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+        w.string('/')
+        w.bool(false)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+
+  it('are executed one in a turn, between which other clients get their replies', async () => {
+    const fixture = await TestServer.start()
+    const greedy = await Promise.all(Array.from({ length: 30 }, () => fixture.connect()))
+    const other = await fixture.connect()
+    slowDown(fixture, 3)
+    const counts = countPerTurn(fixture, [...greedy, other])
+    for (const client of greedy)
+      client.batch(() => {
+        for (let i = 1; i <= 3; i++) multiRead(client, i)
+      })
+    other.read(1, OpCode.exists, '/')
+    await fixture.untilIdle()
+    for (const client of greedy) expect(client.takeReceived()).toEqual(['1:0', '2:0', '3:0'])
+    expect(other.takeReceived()).toEqual(['1:0'])
+    const atReply = counts.find((replies) => replies.at(-1) === 1)!
+    expect(atReply.slice(0, -1).reduce((sum, replies) => sum + replies)).toBeLessThan(15)
+  })
+
+  it('that wait behind a write let no write behind them start', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    const release = fixture.blockDisk()
+    client.batch(() => {
+      client.set(1, '/', 'x')
+      for (let i = 2; i <= 20; i++) multiRead(client, i)
+      client.set(21, '/', 'y')
+    })
+    await fixture.untilIdle()
+    slowDown(fixture, 3)
+    const counts = countPerTurn(fixture, [client])
+    release()
+    await fixture.untilIdle()
+    expect(client.takeReceived()).toEqual(Array.from({ length: 21 }, (_, i) => `${i + 1}:0`))
+    const steps = counts.map(([count], i) => count! - (counts[i - 1]?.[0] ?? 0))
+    expect(Math.max(...steps)).toBeLessThan(4)
   })
 })
 

@@ -11,7 +11,7 @@ import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
-import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
+import { isCostly, QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
 import { MAX_WATCH_BYTES } from './watched-paths.ts'
 
 /** Bytes of the xid and the op code, with which every request begins. */
@@ -133,7 +133,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     // A write is prepared while earlier requests are in flight, but never before a write that is deferred itself.
     const canStart =
       !this.#client.flow.isBackpressured &&
-      (canStartEarly ? this.#queue.canStart(write) : this.#queue.length === 0 && !this.#mustDeferReads())
+      (canStartEarly ? this.#queue.canStart(write) : this.#queue.length === 0 && !this.#mustDeferReads()) &&
+      this.#isAdmitted(type, end - start)
     if (canStart && write) this.#queue.push(this.#submit(xid, type, reader, turnTime))
     else if (canStart && !canStartEarly) return this.#read(xid, type, reader, turnTime)
     else {
@@ -169,9 +170,11 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (this.#queue.isIdle && !flow.isPausedFor(PauseReason.backlog)) return
     while (!flow.isBackpressured && this.#isOpen()) {
       const before = this.#unfinishedBytes()
-      if (this.#queue.isReady && !this.#mustDeferReads()) this.#processFirst()
-      else if (this.#queue.canStartDeferred) this.#startDeferred()
-      else break
+      const first = this.#queue.isReady && !this.#mustDeferReads() ? this.#queue.first : undefined
+      const next = first ?? (this.#queue.canStartDeferred ? this.#queue.firstDeferred : undefined)
+      if (next === undefined || !this.#isAdmitted(next.type, next.to - next.from)) break
+      if (next === first) this.#processFirst()
+      else this.#startDeferred()
       if (this.#queue.length === 0) continue
       if (this.#service.turnShares.isSpent(before - this.#unfinishedBytes())) {
         this.#client.waitForTurn()
@@ -301,6 +304,13 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt)
     this.#execute({ xid, type, startedAt }, body)
     this.#limitWatches()
+  }
+
+  /** Whether a request may be executed in this turn; else its connection waits for a later one. */
+  #isAdmitted(type: number, bytes: number): boolean {
+    if (!isCostly(type, bytes) || this.#service.turnShares.admitsCostly()) return true
+    this.#client.waitForTurn()
+    return false
   }
 
   // Reads

@@ -75,6 +75,13 @@ const MAX_PACKED_BYTES = 1024
 /** Memory of a request beside its body, in bytes. */
 const REQUEST_BYTES = 200
 
+/** A request with a longer body may be costly. */
+const COSTLY_BYTES = 65_536
+
+/** Whether a request may take a large part of a turn: a multiRead, whose replies have up to 8 MiB, and any request of many parts. */
+export const isCostly = (type: number, bytes: number): boolean =>
+  type === OpCode.multiRead || bytes > COSTLY_BYTES
+
 /**
  * Deferred reads behind which no write is started: once a write behind them is applied they are executed at once, so that replies
  * keep their order.
@@ -231,7 +238,7 @@ export class RequestQueue {
 
   #count(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount++
-    else if (request.body !== undefined) this.#deferredReads++
+    else if (request.body !== undefined) this.#deferredReads += readsOf(request)
     if (isWaiting(request)) this.#waiting++
     if (request.syncBody !== undefined) this.pendingSyncs++
     this.#bodyBytes += bodyBytesOf(request)
@@ -239,7 +246,7 @@ export class RequestQueue {
 
   #uncount(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount--
-    else if (request.body !== undefined) this.#deferredReads--
+    else if (request.body !== undefined) this.#deferredReads -= readsOf(request)
     if (isWaiting(request)) this.#waiting--
     if (request.syncBody !== undefined) this.pendingSyncs--
     this.#bodyBytes -= bodyBytesOf(request)
@@ -251,5 +258,8 @@ const isWaiting = ({ body, err }: QueuedRequest): boolean => body !== undefined 
 /** Whether a request is a deferred write or sync. */
 const isDeferredWrite = ({ body, canStartEarly }: QueuedRequest): boolean =>
   canStartEarly && body !== undefined
+/** What a deferred read counts: no write is started behind a costly one. */
+const readsOf = ({ type, from, to }: QueuedRequest): number =>
+  isCostly(type, to - from) ? MAX_READS_BEFORE_WRITE + 1 : 1
 const bodyBytesOf = ({ from, to, syncBody }: QueuedRequest): number =>
   to - from + (syncBody === undefined ? 0 : syncBody.length)

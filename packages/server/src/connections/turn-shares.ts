@@ -40,6 +40,8 @@ export class TurnShares {
   #readingSince = 0
   /** Whether a run is due: at most one in a turn, or each of them would take a share of its own. */
   #isScheduled = false
+  /** When the first event of this iteration, or of this run, began that has spent its share or was costly; undefined before it. */
+  #busySince: number | undefined
 
   constructor(options: TurnSharesOptions) {
     this.#options = options
@@ -69,6 +71,18 @@ export class TurnShares {
   /** Makes the next `isSpent` look at the clock: a request costs more than its bytes, or a reply was large. */
   checkNext(): void {
     this.#bytes = BYTES_PER_CHECK
+    this.#schedule()
+  }
+
+  /**
+   * Returns whether a costly request may be executed in this iteration of the event loop; else its connection has to wait. Without
+   * it, as many connections as send one at the same time would each take the time of one, before any other client is served.
+   */
+  admitsCostly(): boolean {
+    const since = this.#busySince
+    if (since !== undefined && this.#options.clock.monotonic() - since >= SHARE_MS / 2) return false
+    this.checkNext()
+    return true
   }
 
   /** Lets a connection proceed in a later turn. */
@@ -83,6 +97,7 @@ export class TurnShares {
   }
 
   #schedule(): void {
+    this.#busySince ??= this.#options.turnTime()
     if (this.#isScheduled) return
     this.#isScheduled = true
     this.#options.runLater(() => this.#run())
@@ -90,6 +105,7 @@ export class TurnShares {
 
   #run(): void {
     this.#reader = undefined
+    this.#busySince = undefined
     let left = this.#waiting.size
     for (const channel of this.#waiting) {
       // It is added behind the others if it has to wait again.
@@ -99,6 +115,7 @@ export class TurnShares {
     }
     this.#isScheduled = false
     if (this.#waiting.size > 0) this.#schedule()
+    this.#busySince = undefined
   }
 
   #elapsed(): number {
