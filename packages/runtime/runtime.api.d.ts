@@ -53,6 +53,7 @@
 //   TlsVersion
 //   Transport
 //   WebSocketListenOptions
+//   addressBlockOf
 //   invariant
 //   silentLogger
 //   tlsFailureOf
@@ -121,6 +122,10 @@
 //   WebSocketConstructor
 //   WebSocketLike
 //   webSocketClientNetwork
+
+// address-block.d.ts
+
+export declare function addressBlockOf(host: string): string;
 
 // clock.d.ts
 

@@ -218,3 +218,17 @@ it('a handshake whose connection closes while it waits is not started', () => {
   loop.run(10)
   expect(loop.started).toHaveLength(1)
 })
+
+it('the addresses of one IPv6 network share places and pauses, as one IPv4 address does', () => {
+  const loop = new Loop()
+  for (let i = 0; i < 40; i++) loop.add(`2001:db8::${i.toString(16)}`)
+  loop.add('2001:db8:0:1::1')
+  loop.run(100)
+  expect([loop.started.length, loop.started.includes('2001:db8:0:1::1')]).toEqual([33, true])
+  const paused = new Loop()
+  paused.queue.delay('::ffff:192.0.2.1', 2048)
+  paused.queue.delay('2001:db8::1', 2048)
+  for (const host of ['192.0.2.1', '192.0.2.2', '2001:db8::2', '2001:db8:1::2']) paused.add(host)
+  paused.run(10)
+  expect(paused.started).toEqual(['192.0.2.2', '2001:db8:1::2'])
+})

@@ -1,3 +1,5 @@
+import { addressBlockOf } from '../address-block.ts'
+
 /** Milliseconds of one turn of the event loop that the starts of handshakes take together; one that has begun takes its own time. */
 const MAX_TURN_MS = 3
 /**
@@ -77,6 +79,9 @@ interface Started {
   readonly places: number
 }
 
+/** Returns the name of the addresses that count as that of the client, a network of IPv6 as one. */
+const hostOf = ({ host }: Handshake): string => addressBlockOf(host)
+
 /** The handshakes of one address. */
 interface HostState {
   readonly waiting: Set<Handshake>
@@ -110,7 +115,7 @@ export class HandshakeQueue {
 
   /** Starts a handshake in this or a later turn. */
   add(handshake: Handshake): void {
-    const { host } = handshake
+    const host = hostOf(handshake)
     let state = this.#hosts.get(host)
     if (state === undefined)
       this.#hosts.set(host, (state = { waiting: new Set(), started: new Map(), places: 0 }))
@@ -121,7 +126,7 @@ export class HandshakeQueue {
 
   /** Removes a handshake that is complete, or whose connection has closed. */
   remove(handshake: Handshake, { isTrusted = false, failedAfterBytes }: HandshakeOutcome = {}): void {
-    const { host } = handshake
+    const host = hostOf(handshake)
     const state = this.#hosts.get(host)
     if (state === undefined) return
     const started = state.started.get(handshake)
@@ -146,7 +151,8 @@ export class HandshakeQueue {
   }
 
   /** Delays the next handshakes of an address that has sent so many costly bytes. */
-  delay(host: string, bytes: number): void {
+  delay(address: string, bytes: number): void {
+    const host = addressBlockOf(address)
     const now = this.#scheduler.now()
     const from = Math.max(now, this.#pausedUntil.get(host) ?? 0)
     this.#pausedUntil.delete(host)
@@ -158,7 +164,9 @@ export class HandshakeQueue {
     }
   }
 
-  #punish({ host, asksForCertificate }: Handshake, bytes: number): void {
+  #punish(handshake: Handshake, bytes: number): void {
+    const { asksForCertificate } = handshake
+    const host = hostOf(handshake)
     this.delay(host, bytes)
     if (bytes <= MAX_FAILED_BYTES) return
     const now = this.#scheduler.now()
@@ -218,12 +226,15 @@ export class HandshakeQueue {
   }
 
   /** Returns the places that a handshake takes: more than one if what the client sends next may be costly. */
-  #placesOf({ host, asksForCertificate, needsRetry }: Handshake): number {
-    const isCostly = needsRetry || (asksForCertificate && !this.#trusted.has(host))
+  #placesOf(handshake: Handshake): number {
+    const { asksForCertificate, needsRetry } = handshake
+    const isCostly = needsRetry || (asksForCertificate && !this.#trusted.has(hostOf(handshake)))
     return isCostly ? PLACES_OF_COSTLY : asksForCertificate ? PLACES_OF_TRUSTED : 1
   }
 
-  #isPaused({ host, asksForCertificate }: Handshake, now: number): boolean {
+  #isPaused(handshake: Handshake, now: number): boolean {
+    const host = hostOf(handshake)
+    const { asksForCertificate } = handshake
     if (asksForCertificate && now < this.#commonPauseUntil && !this.#trusted.has(host)) return true
     const until = this.#pausedUntil.get(host)
     if (until !== undefined && until > now) return true

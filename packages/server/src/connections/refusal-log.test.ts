@@ -29,6 +29,16 @@ describe('RefusalLog', () => {
     expect([lines.length, clock.pendingTimers()]).toEqual([6, []])
   })
 
+  it('logs a reason once for the addresses of one IPv6 network', () => {
+    const { log, lines } = start()
+    for (let i = 1; i < 100; i++) log.note(`2001:db8:0:0:0:0:0:${i.toString(16)}`, { i }, 'Closed')
+    log.note('2001:db8:0:1:0:0:0:1', { i: 100 }, 'Closed')
+    expect(lines).toEqual([
+      ['Closed', { i: 1 }],
+      ['Closed', { i: 100 }],
+    ])
+  })
+
   it('logs a burst of lines of a kind in ten seconds, and then one line with their number', () => {
     const { clock, log, lines } = start()
     const connect = (i: number): void => log.note('a', { i }, 'A session is connected', 'connected', 3)

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '@zabra/runtime'
+import { addressBlockOf, type Clock, type Logger } from '@zabra/runtime'
 
 /** Milliseconds in which one line is logged for a kind and an address. */
 const WINDOW_MS = 10_000
@@ -14,7 +14,7 @@ interface Entry {
   context: object
 }
 
-/** Logs what clients cause again and again: at most one line, or some, for each kind and address in ten seconds. */
+/** Logs what clients cause again and again: at most one line, or some, for each kind and address, or network of IPv6, in ten seconds. */
 export class RefusalLog {
   readonly #clock: Clock
   readonly #logger: Logger
@@ -30,10 +30,11 @@ export class RefusalLog {
    * `burst` is the number of lines in ten seconds.
    */
   note(host: string, context: object, reason: string, kind = reason, burst = 1): void {
+    const block = addressBlockOf(host)
     const isFull = this.#entries.size >= MAX_ENTRIES
     const key = (address: string): string => `${address} ${kind.replace(/0x[\da-f]+|\d+/g, '#')}`
     const known =
-      this.#entries.get(key(host)) ?? (isFull ? this.#entries.get(key(OTHER_ADDRESSES)) : undefined)
+      this.#entries.get(key(block)) ?? (isFull ? this.#entries.get(key(OTHER_ADDRESSES)) : undefined)
     if (known !== undefined && known.left > 0) {
       known.left--
       return this.#logger.info(context, reason)
@@ -44,7 +45,7 @@ export class RefusalLog {
       return
     }
     this.#logger.info(context, reason)
-    this.#open(key(isFull ? OTHER_ADDRESSES : host), { left: burst - 1, omitted: 0, context }, reason)
+    this.#open(key(isFull ? OTHER_ADDRESSES : block), { left: burst - 1, omitted: 0, context }, reason)
   }
 
   #open(key: string, entry: Entry, reason: string): void {

@@ -54,3 +54,12 @@ it('a connection is not closed by a flood from another address, whatever that se
   send()
   expect([identified, closed[0]]).toEqual([['10.0.0.1:1'], '10.6.6.6:2'])
 })
+
+it('a connection is not closed by a flood from the addresses of one IPv6 network', () => {
+  const { accept, identified, closed } = createPending(4)
+  const send = accept('2001:db8::1', 1)
+  send()
+  for (let port = 2; port < 5000; port++) accept(`2001:db8:0:1::${port.toString(16)}`, port)()
+  send()
+  expect([identified, closed[0]]).toEqual([['2001:db8::1:1'], '2001:db8:0:1::2:2'])
+})

@@ -1,5 +1,12 @@
 import { ProtocolError } from '@zabra/protocol'
-import type { Address, Cancel, Clock, Connection, Logger } from '@zabra/runtime'
+import {
+  addressBlockOf,
+  type Address,
+  type Cancel,
+  type Clock,
+  type Connection,
+  type Logger,
+} from '@zabra/runtime'
 import { formatAddress } from './election-hello.ts'
 import { LimitedLog } from './limited-log.ts'
 
@@ -50,7 +57,7 @@ interface Pending {
 
 /**
  * Holds the connections of a port that have not identified themselves, bounded in number and time. When full, closes one of the
- * address with most of them: the oldest that has sent nothing, or else the oldest. Members identify themselves at once, and a flood of
+ * address, or network of IPv6, with most of them: the oldest that has sent nothing, or else the oldest. Members identify themselves at once, and a flood of
  * other connections does not keep them out, also while they log in.
  */
 export class PendingConnections<T> {
@@ -162,9 +169,12 @@ export class PendingConnections<T> {
   /** Returns the oldest connection of the address with most of them, one that has sent nothing where there is one. */
   #chooseVictim(): Connection {
     const counts = new Map<string, number>()
-    for (const { remote } of this.#pending.keys()) counts.set(remote.host, (counts.get(remote.host) ?? 0) + 1)
+    for (const { remote } of this.#pending.keys()) {
+      const block = addressBlockOf(remote.host)
+      counts.set(block, (counts.get(block) ?? 0) + 1)
+    }
     const rank = ([{ remote }, { reader }]: [Connection, Pending]): number =>
-      2 * counts.get(remote.host)! + (reader.received === 0 ? 1 : 0)
+      2 * counts.get(addressBlockOf(remote.host))! + (reader.received === 0 ? 1 : 0)
     const [first, ...others] = this.#pending
     let worst = first!
     for (const other of others) if (rank(other) > rank(worst)) worst = other

@@ -65,7 +65,8 @@ export const connectionRows = {
     key: 'maxClientCnxns',
     type: integer(0),
     defaultValue: 60,
-    description: 'Maximum number of connections from one address; 0 means no limit.',
+    description:
+      'Maximum number of connections from one address; 0 means no limit. A host with a network of IPv6 has many addresses: limit those with maxCnxns.',
   }),
   maxSessions: row({
     group: requests,
