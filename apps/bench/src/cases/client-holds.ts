@@ -34,6 +34,8 @@ const LISTED_AT_ONCE = 1900
 const REQUESTS_AT_ONCE = 5000
 /** Connections that send a costly request at the same time; fewer than `maxClientCnxns`. */
 const AT_ONCE = 50
+/** As many as a connection may have on paths of 17,000 characters. */
+const LONG_WATCHES = 3500
 const IDENTITIES = 99
 const EPHEMERALS = 100_000
 
@@ -312,6 +314,14 @@ export const clientHolds: Case = {
       await many('exists with a watch, of absent paths of 17,000 characters', OpCode.exists, (w, i) =>
         path(`/${'d'.repeat(17_000)}${10_000 + i}`, true)(w),
       )
+      const watching = await openSession(port)
+      await watching.requestMany(LONG_WATCHES, OpCode.exists, (w, i) =>
+        path(`/${'d'.repeat(17_000)}${10_000 + i}`, true)(w),
+      )
+      await test(`the end of a connection with ${LONG_WATCHES} such watches`, async () => {
+        watching.destroy()
+        await new Promise((resolve) => setTimeout(resolve, 500))
+      })
       let deepest = ''
       for (let level = 0; level < LEVELS; level++) await makeNode(client, (deepest += '/d'))
       await many(`addWatch, recursive, at depths up to ${LEVELS}`, OpCode.addWatch, (w, i) =>

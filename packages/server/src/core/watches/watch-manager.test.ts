@@ -339,6 +339,16 @@ describe('the watches of a closed connection', () => {
     expect(watcher.takeEvents()).toEqual([])
   })
 
+  it('are removed on fewer paths at a time the longer these are', () => {
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
+    for (let i = 0; i < 40; i++) fixture.watches.watchData(watcher, `/${'x'.repeat(17_000)}${i}`)
+    const counts: number[] = []
+    do counts.push(watcher.watchedPaths.size)
+    while (!fixture.watches.removeSome(watcher, 1000))
+    const removed = counts.map((count, i) => count - (counts[i + 1] ?? 0))
+    expect([Math.max(...removed), fixture.watches.size]).toEqual([15, 0])
+  })
+
   it('leave a recursive watch of another connection on the same path', () => {
     const fixture = new WatchFixture()
     const [one, two] = [new RecordingWatcher(), new RecordingWatcher()]

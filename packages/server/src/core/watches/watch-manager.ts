@@ -127,11 +127,15 @@ export class WatchManager<W extends Watcher> {
     this.removeSome(watcher, Infinity)
   }
 
-  /** Removes the watches of a watcher on up to `limit` paths. Returns true when none is left. */
+  /**
+   * Removes the watches of a watcher on up to `limit` paths, where a path of more than 256 characters counts as several. Returns true
+   * when none is left.
+   */
   removeSome(watcher: W, limit: number): boolean {
     let left = limit
     for (const path of watcher.watchedPaths) {
-      if (left-- === 0) return false
+      if (left <= 0) return false
+      left -= Math.ceil(path.length / 256)
       this.#removeData(path, watcher, ~0)
       this.child.remove(path, watcher, ~0)
       watcher.watchedPaths.delete(path)
