@@ -233,9 +233,10 @@ export class FaultInjector {
       host: world.addHost(name, neighbour?.host.address),
       servers: servers.length,
       neighbour: neighbour?.id,
-      epochOfNeighbour: () => {
+      leaderOfNeighbour: () => {
         const server = neighbour?.server
-        return server?.serving === true && server.role === 'following' ? server.epoch : undefined
+        if (server?.serving !== true || server.role !== 'following') return undefined
+        return { id: server.leader!, epoch: server.epoch }
       },
       canFollow: !acceptsJoiners,
       recorder,

@@ -40,6 +40,8 @@ export class Operator {
   readonly #begin: () => SessionClient
   /** Present for hierarchical quorums, which exclude incremental reconfigurations. */
   readonly #groups: GroupsPlan | undefined
+  /** Servers whose address strangers have. */
+  readonly #impersonated: ReadonlySet<number>
   #client: RetryingClient | undefined
   /** Whether no unanswered reconfiguration can still be applied. */
   #isCertain = true
@@ -52,8 +54,10 @@ export class Operator {
     servers: readonly SimulatedServer[],
     begin: () => SessionClient,
     groups: GroupsPlan | undefined,
+    impersonated: ReadonlySet<number>,
   ) {
     this.#groups = groups
+    this.#impersonated = impersonated
     this.#world = world
     this.#servers = servers
     this.#begin = begin
@@ -113,6 +117,8 @@ export class Operator {
     for (let attempt = 0; attempt < ATTEMPTS && !this.#isStopped; attempt++) {
       const { version, roles } = await this.#readConfiguration()
       if (roles.get(id) === role) return this.#isCertain
+      // Nothing protects members from false claims of a quorum.
+      if (this.#isQuorumImpersonated(withRole(roles, id, role))) return false
       this.#isCertain = false
       const { result } = await this.#ask({ op: 'reconfig', ...this.#change(id, role, roles), from: version })
       this.#isCertain = result.err === ErrorCode.OK
@@ -144,10 +150,12 @@ export class Operator {
         joining: role === undefined ? '' : memberLine(id, role),
         leaving: role === undefined ? String(id) : '',
       }
-    const next = new Map(roles)
-    if (role === undefined) next.delete(id)
-    else next.set(id, role)
-    return { joining: '', leaving: '', members: membershipText(next, this.#groups) }
+    return { joining: '', leaving: '', members: membershipText(withRole(roles, id, role), this.#groups) }
+  }
+
+  #isQuorumImpersonated(roles: ReadonlyMap<number, Role>): boolean {
+    const { isQuorum } = readMembers(membershipText(roles, this.#groups))
+    return isQuorum((id) => this.#impersonated.has(id))
   }
 
   /** Replaces the disk of a non-voter by an empty one with the current configuration. */
@@ -180,4 +188,16 @@ export class Operator {
   #count(what: string): void {
     this.counts[what] = (this.counts[what] ?? 0) + 1
   }
+}
+
+/** Returns the roles after a change of one server; without a role the server is no member. */
+function withRole(
+  roles: ReadonlyMap<number, Role>,
+  id: number,
+  role: Role | undefined,
+): ReadonlyMap<number, Role> {
+  const next = new Map(roles)
+  if (role === undefined) next.delete(id)
+  else next.set(id, role)
+  return next
 }

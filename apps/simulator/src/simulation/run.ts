@@ -155,6 +155,11 @@ class Run {
             this.#servers,
             () => this.#client('operator', { credentials: SUPER_USER.credentials }),
             plan.groups,
+            new Set(
+              plan.faults.flatMap((fault) =>
+                fault.kind === 'stranger' && fault.from === 'server' ? [fault.server] : [],
+              ),
+            ),
           )
         : undefined
     this.#participants = plan.participants.map((participant, index) => {

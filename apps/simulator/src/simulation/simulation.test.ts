@@ -19,13 +19,20 @@ describe('the simulation of ensembles', () => {
     [4, 1],
     [1, 3],
     [2, 3],
-    [3, 3],
-    [4, 3],
     [1, 5],
   ])('seed %i with %i servers has no violation', async (seed, servers) => {
     const { violations, stats } = await runPlan(drawPlan(seed, { servers, minutes: 0.05 }))
     expect(violations, line(seed, servers)).toEqual([])
     expect(stats.counts['writes'], line(seed, servers)).toBeGreaterThan(0)
+  })
+
+  it.each([
+    ['accepts no epoch of a leader that this server does not follow', 2305952],
+    ['is no quorum after any reconfiguration', 2301104],
+  ])('a stranger with the address of a server %s (seed %i)', async (_, seed) => {
+    const { violations, stats } = await runPlan(drawPlan(seed, { minutes: 0.05 }))
+    expect(violations).toEqual([])
+    expect(stats.counts['writes']).toBeGreaterThan(0)
   })
 
   it(`${SEEDS} more seeds have no violation`, { timeout: 600_000 }, async () => {

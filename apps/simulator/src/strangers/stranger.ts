@@ -15,12 +15,12 @@ export interface StrangerOptions {
   /** The number of servers, whose ids it claims. */
   readonly servers: number
   /**
-   * The server whose address it has; undefined without one. With one it claims, and accepts epochs in which that server follows, and
-   * acknowledges nothing: a program that can act as a voter in full can undo writes in any protocol with crash faults.
+   * The server whose address it has; undefined without one. With one it claims, and accepts the epoch of the leader that this server
+   * follows, and acknowledges nothing: a program that can act as a voter in full can undo writes in any protocol with crash faults.
    */
   readonly neighbour: number | undefined
-  /** Returns the epoch of the leader that the neighbour follows and serves with; undefined while it does not. */
-  readonly epochOfNeighbour: () => number | undefined
+  /** Returns the leader that the neighbour follows and serves with, and its epoch; undefined while it does not. */
+  readonly leaderOfNeighbour: () => { readonly id: number; readonly epoch: number } | undefined
   /** Whether it tries to follow, to acknowledge and to write. */
   readonly canFollow: boolean
   readonly recorder: Recorder
@@ -55,17 +55,18 @@ export class Stranger {
   #attack(): void {
     const { prng, servers, host } = this.#options
     const port = prng.pickWeighted<StrangerPort>({ client: 1, quorum: 4, election: 4, observers: 1 })
-    const to: Address = { host: `s${prng.integer(1, servers)}`, port: PORTS[port] }
+    const server = prng.integer(1, servers)
+    const to: Address = { host: `s${server}`, port: PORTS[port] }
     host.current!.platform.network.connect(to).then(
-      (connection) => this.#connected(port, connection),
+      (connection) => this.#connected(port, server, connection),
       () => {},
     )
   }
 
-  #connected(port: StrangerPort, connection: Connection): void {
+  #connected(port: StrangerPort, server: number, connection: Connection): void {
     const { world, prng } = this.#options
     this.#connections.add(connection)
-    const received = this.#handlerOf(port, connection)
+    const received = this.#handlerOf(port, server, connection)
     connection.setHandler({
       data: received,
       drain() {},
@@ -92,13 +93,15 @@ export class Stranger {
   }
 
   /** Returns the handler of received bytes: a stranger that may follow answers as a follower does, whatever it has. */
-  #handlerOf(port: StrangerPort, connection: Connection): (chunk: Uint8Array) => void {
-    const { prng, neighbour, canFollow, epochOfNeighbour } = this.#options
+  #handlerOf(port: StrangerPort, server: number, connection: Connection): (chunk: Uint8Array) => void {
+    const { prng, neighbour, canFollow, leaderOfNeighbour } = this.#options
     if (port !== 'quorum' || (neighbour === undefined && !canFollow)) return () => {}
     const parser = new QuorumPacketParser((packet) => {
       if (neighbour === undefined) for (const bytes of answersTo(packet, prng)) connection.write(bytes)
-      else if (packet.type === LEADERINFO && packet.zxid / 2 ** 32 === epochOfNeighbour())
-        connection.write(ackEpoch(0n, 0))
+      else if (packet.type === LEADERINFO) {
+        const leader = leaderOfNeighbour()
+        if (leader?.id === server && leader.epoch === packet.zxid / 2 ** 32) connection.write(ackEpoch(0n, 0))
+      }
     })
     return (chunk) => parser.push(chunk.slice())
   }
