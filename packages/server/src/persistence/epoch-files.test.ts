@@ -1,7 +1,7 @@
 import { silentLogger, type MemoryDisk } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
-import { openEpochFiles } from './epoch-files.ts'
+import { openEpochFiles, readEpochs } from './epoch-files.ts'
 import { RecoveryError } from './errors.ts'
 
 const FOLDER = '/data/version-2'
@@ -24,6 +24,7 @@ describe('openEpochFiles', () => {
     ['no files beside a history', {}, at(4), [4, 4]],
     ['the files of Apache ZooKeeper', { acceptedEpoch: '5', currentEpoch: '3' }, at(3), [5, 3]],
     ['files that end with a newline', { acceptedEpoch: '5\n', currentEpoch: '5\r\n' }, at(4), [5, 5]],
+    ['epochs of several digits', { acceptedEpoch: '1234', currentEpoch: '1200' }, at(1199), [1234, 1200]],
     ['no acceptedEpoch', { currentEpoch: '6' }, at(3), [6, 6]],
     ['no currentEpoch', { acceptedEpoch: '6' }, at(3), [6, 3]],
     [
@@ -53,6 +54,31 @@ describe('openEpochFiles', () => {
     const again = await openEpochFiles(disk, silentLogger, FOLDER, last)
     expect([again.accepted, again.current]).toEqual([accepted, current])
     expect((await disk.list(FOLDER)).toSorted()).toEqual(['acceptedEpoch', 'currentEpoch'])
+  })
+
+  it('warns when it raises the epoch that a crash has left behind, and not otherwise', async () => {
+    const warnings: object[] = []
+    const logger = { ...silentLogger, warn: (context: object) => void warnings.push(context) }
+    for (const files of [{}, { acceptedEpoch: '7', currentEpoch: '6' }])
+      await openEpochFiles(await folder(files), logger, FOLDER, at(6))
+    expect(warnings).toEqual([])
+    await openEpochFiles(await folder({ acceptedEpoch: '7', currentEpoch: '3' }), logger, FOLDER, at(6))
+    expect(warnings).toEqual([{ folder: FOLDER, from: 3, to: 6, lastZxid: '600000001' }])
+  })
+
+  it.each(['-5', '+5', ' 5', '5 ', '1e3', '0x10', '5.5', '9007199254740993'])(
+    'rejects an epoch that is not written in digits (%j)',
+    async (text) => {
+      const disk = await folder({ acceptedEpoch: text })
+      await expect(openEpochFiles(disk, silentLogger, FOLDER, 0)).rejects.toThrow(
+        `got ${JSON.stringify(text)}`,
+      )
+    },
+  )
+
+  it('shows the first 40 characters of a file that holds no epoch', async () => {
+    const disk = await folder({ acceptedEpoch: 'x'.repeat(100) })
+    await expect(openEpochFiles(disk, silentLogger, FOLDER, 0)).rejects.toThrow(`got "${'x'.repeat(40)}"`)
   })
 
   it.each([
@@ -89,7 +115,23 @@ describe('openEpochFiles', () => {
   })
 })
 
+describe('readEpochs', () => {
+  it('reads both epochs of a stopped member, and changes no file', async () => {
+    const disk = await folder({ acceptedEpoch: '5', currentEpoch: '3' })
+    expect(await readEpochs(disk, FOLDER)).toEqual({ accepted: 5, current: 3 })
+    expect(await readEpochs(await folder({}), FOLDER)).toEqual({ accepted: undefined, current: undefined })
+    await expect(readEpochs(await folder({ currentEpoch: '' }), FOLDER)).rejects.toThrow(RecoveryError)
+  })
+})
+
 describe('EpochFiles', () => {
+  it('goes up to the last epoch that a zxid can have', async () => {
+    const epochs = await openEpochFiles(await folder({}), silentLogger, FOLDER, at(3))
+    await epochs.accept(2 ** 21 - 1)
+    await epochs.setCurrent(2 ** 21 - 1)
+    expect([epochs.accepted, epochs.current]).toEqual([2 ** 21 - 1, 2 ** 21 - 1])
+  })
+
   it('raises epochs durably and rejects lower ones', async () => {
     const disk = await folder({ acceptedEpoch: '4', currentEpoch: '3' })
     const epochs = await openEpochFiles(disk, silentLogger, FOLDER, at(3))

@@ -135,8 +135,7 @@ class LogScan {
     const bytes = await this.#readRest(0)
     const start = new Uint8Array([0x5a, 0x4b, 0x4c, 0x47, 0, 0, 0, 2])
     // A crash may also have cut the file after these bytes: the rest of the header is an id with any value.
-    const isWhole = this.#size >= LOG_HEADER_BYTES && bytes.length >= start.length
-    if (!isWhole && bytes.every((byte, i) => i >= start.length || byte === start[i])) return false
+    if (bytes.every((byte, i) => i >= start.length || byte === start[i])) return false
     throw this.#damage('Expected the header of a transaction log ("ZKLG", version 2)', 0)
   }
 
@@ -163,7 +162,7 @@ class LogScan {
         TORN_ACTION,
       )
     }
-    const corruption = corruptionIn(rest, at, this.#size - at)
+    const corruption = corruptionIn(rest, at)
     if (corruption !== undefined) throw this.#damage(corruption, at)
     return this.#ended(at, entries, true)
   }

@@ -33,9 +33,9 @@ export function findWholeEntry(rest: Uint8Array, last: Zxid): number {
 /**
  * Returns why the bytes where an entry should begin cannot come from a write that a crash cut short, or undefined when they
  * can: such a write leaves a partial entry, or whole sectors of zeros (disk-format 4.5). `rest` lies at offset `at` of the file
- * and lacks the zeros at its end; `left` counts them in.
+ * and lacks the zeros at its end.
  */
-export function corruptionIn(rest: Uint8Array, at: number, left: number): string | undefined {
+export function corruptionIn(rest: Uint8Array, at: number): string | undefined {
   if (rest.length <= ENTRY_HEAD_BYTES) return undefined
   const view = new DataView(rest.buffer, rest.byteOffset, rest.byteLength)
   const length = view.getInt32(8)
@@ -44,7 +44,6 @@ export function corruptionIn(rest: Uint8Array, at: number, left: number): string
     return `Expected an entry of ${actual} bytes by its checksum, got a length of ${length}`
   if (length < 0 || length > MAX_ENTRY_BYTES) return `Expected the length of an entry, got ${length}`
   const end = ENTRY_HEAD_BYTES + length
-  if (length > 0 && end >= left) return undefined
   if (length > 0 && rest.length <= end) return undefined
   if (length > 0 && rest[end] === ENTRY_END) return 'Expected an entry that matches its checksum'
   return hasZeroSector(rest, at, Math.max(end, 1)) ? undefined : 'Expected an entry'
