@@ -1,29 +1,93 @@
 import { OpCode } from '@zabra/protocol'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { LearnerRequestOrder } from './learner-request-order.ts'
 
-it('LearnerRequestOrder runs an action after all waiting requests of the learner, and before later ones', () => {
-  const done: string[] = []
-  let endSync = (): void => {}
-  const order = new LearnerRequestOrder({
-    sync: (_, synced) => (endSync = synced),
-    process: (_, { cxid }) => done.push(`request ${cxid}`),
+/** An order of requests whose syncs end when the test says so. */
+class OrderFixture {
+  readonly done: string[] = []
+  /** Ends the syncs that were passed on, by their number. */
+  readonly endSync: (() => void)[] = []
+  readonly order = new LearnerRequestOrder({
+    sync: (_, synced) => void this.endSync.push(synced),
+    process: (_, { cxid }) => void this.done.push(`request ${cxid}`),
   })
-  const learner = {}
-  const request = (cxid: number, type: number) => ({
-    sessionId: 1n,
-    cxid,
-    type,
-    body: new Uint8Array(0),
-    identities: [],
+
+  submit(learner: object, cxid: number, type: number = OpCode.setData): void {
+    this.order.submit(learner, { sessionId: 1n, cxid, type, body: new Uint8Array(0), identities: [] })
+  }
+
+  sync(learner: object): void {
+    this.submit(learner, 0, OpCode.sync)
+  }
+
+  run(learner: object, name: string): void {
+    this.order.runInOrder(learner, () => void this.done.push(name))
+  }
+
+  takeDone(): string[] {
+    return this.done.splice(0)
+  }
+}
+
+describe('LearnerRequestOrder', () => {
+  it('runs an action after all waiting requests of the learner, and before later ones', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    fixture.run(learner, 'first action')
+    fixture.sync(learner)
+    fixture.run(learner, 'second action')
+    fixture.submit(learner, 2)
+    fixture.run(learner, 'third action')
+    fixture.submit(learner, 3)
+    expect(fixture.takeDone()).toEqual(['first action', 'second action'])
+    fixture.endSync[0]!()
+    expect(fixture.takeDone()).toEqual(['request 2', 'third action', 'request 3'])
+    fixture.submit(learner, 4)
+    expect(fixture.takeDone()).toEqual(['request 4'])
   })
-  order.runInOrder(learner, () => done.push('first action'))
-  order.submit(learner, request(1, OpCode.sync))
-  order.runInOrder(learner, () => done.push('second action'))
-  order.submit(learner, request(2, OpCode.setData))
-  order.runInOrder(learner, () => done.push('third action'))
-  order.submit(learner, request(3, OpCode.setData))
-  expect(done).toEqual(['first action', 'second action'])
-  endSync()
-  expect(done.slice(2)).toEqual(['request 2', 'third action', 'request 3'])
+
+  it('holds requests until the last of several syncs is done, and a sync behind them too', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    for (let i = 0; i < 2; i++) fixture.sync(learner)
+    fixture.submit(learner, 1)
+    fixture.sync(learner)
+    fixture.submit(learner, 2)
+    expect(fixture.endSync).toHaveLength(2)
+    fixture.endSync[1]!()
+    expect(fixture.takeDone()).toEqual([])
+    fixture.endSync[0]!()
+    expect([fixture.takeDone(), fixture.endSync.length]).toEqual([['request 1'], 3])
+    fixture.endSync[2]!()
+    expect(fixture.takeDone()).toEqual(['request 2'])
+  })
+
+  it('does not hold the requests of another learner', () => {
+    const [fixture, learner, other] = [new OrderFixture(), {}, {}]
+    fixture.sync(learner)
+    fixture.submit(other, 1)
+    fixture.run(other, 'action')
+    expect(fixture.takeDone()).toEqual(['request 1', 'action'])
+  })
+
+  it('drops the waiting requests of a removed learner, whose sync releases none of its next connection', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    fixture.sync(learner)
+    fixture.submit(learner, 1)
+    fixture.order.remove(learner)
+    fixture.sync(learner)
+    fixture.submit(learner, 2)
+    fixture.endSync[0]!()
+    expect(fixture.takeDone()).toEqual([])
+    fixture.endSync[1]!()
+    expect(fixture.takeDone()).toEqual(['request 2'])
+  })
+
+  it('drops everything that waits when it is cleared', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    fixture.sync(learner)
+    fixture.submit(learner, 1)
+    fixture.order.clear()
+    fixture.endSync[0]!()
+    fixture.submit(learner, 2)
+    expect(fixture.takeDone()).toEqual(['request 2'])
+  })
 })
