@@ -41,7 +41,7 @@ describe('zabra backup', () => {
       /^made +kind +from +up to +bytes +key\n.* log .*\n.* snapshot .*\n.* log /,
     )
     expect(await succeed('backup', 'show')).toMatch(
-      /restores {2}to 0x\w+ and each later transaction up to 0x/,
+      /ensemble {2}0-[\da-f]{32}\n[^]*restores {2}to 0x\w+ and each later transaction up to 0x/,
     )
     expect(await succeed('backup', 'verify', '--deep')).toMatch(/restores up to 0x\w+\n\d+ files are sound/)
     const [log] = readdirSync(join(target, 'log'))

@@ -77,7 +77,10 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
   const { io, options } = context
   const store = await openStore(io, flags)
   const admin = openAdmin(context, flags)
-  const { version } = await admin.json<{ version?: unknown }>('GET', '/api/v1/self')
+  const { version, clusterId } = await admin.json<{ version?: unknown; clusterId?: unknown }>(
+    'GET',
+    '/api/v1/self',
+  )
   const bar = progress(io, 'Backing up', 'bytes')
   const source = httpSource(
     `${String(version).slice(0, 100)} at ${admin.url.host}`,
@@ -86,11 +89,16 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
       return { ...response, chunks: counted(response.chunks, bar, ({ length }) => length) }
     },
   )
-  const written = await writeBackup(store, source, {
-    clock: { wall: () => Date.now() },
-    compression: io.platform.compression,
-    snapshot: flags.logOnly === true ? 'never' : 'always',
-  }).finally(() => bar.stop())
+  const cluster = typeof clusterId === 'string' ? clusterId : undefined
+  const written = await writeBackup(
+    store,
+    { ...source, cluster },
+    {
+      clock: { wall: () => Date.now() },
+      compression: io.platform.compression,
+      snapshot: flags.logOnly === true ? 'never' : 'always',
+    },
+  ).finally(() => bar.stop())
   if (written.hasGap)
     note(
       io,
@@ -138,6 +146,7 @@ async function show({ io, options }: Context, zxid: number | undefined, flags: S
     io,
     `snapshot  ${hex(snapshot.zxid)}, exact at ${hex(snapshot.exactAt)}`,
     `made      ${new Date(snapshot.time).toISOString()}, by ${snapshot.server}`,
+    `ensemble  ${snapshot.cluster ?? 'without an id'}`,
     `nodes     ${snapshot.nodes}`,
     `digest    ${snapshot.digest ?? 'none'}`,
     `file      ${snapshot.piece.name}, ${snapshot.piece.bytes} bytes`,

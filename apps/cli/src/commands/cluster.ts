@@ -7,6 +7,8 @@ import { printTable } from '../text/table.ts'
 
 interface Cluster {
   readonly leader: number | null
+  /** Absent in answers of older servers. */
+  readonly clusterId?: string | null
   readonly failuresLeft: number | null
   readonly members: readonly {
     readonly id: number
@@ -45,7 +47,8 @@ export const cluster: CommandModule = (program, context) => {
           (_, column) => (column === 6 ? 'bad' : undefined),
         )
       }
-      const { failuresLeft } = found
+      const { failuresLeft, clusterId } = found
+      note(io, `ensemble ${safeLine(clusterId ?? 'without an id')}`)
       if (failuresLeft !== null && failuresLeft > 0)
         note(io, `${failuresLeft} more ${failuresLeft === 1 ? 'voter' : 'voters'} may fail`)
       const wrong = found.members.filter(({ problem }) => problem !== null)

@@ -9,6 +9,8 @@ export interface SelfAnswer {
 /** The answer of `GET /api/v1/cluster`. */
 export interface ClusterAnswer {
   readonly failuresLeft: number | null
+  /** Absent in answers of older servers. */
+  readonly clusterId?: string | null
   readonly members: readonly {
     readonly id: number
     readonly state: string
@@ -41,6 +43,13 @@ export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAns
       url,
       'the next member that fails stops the ensemble',
       'Start the members that are down.',
+    )
+  if (cluster.clusterId === null)
+    yield finding(
+      'cluster-id',
+      url,
+      'the ensemble has no id, so a member of another ensemble is not refused',
+      'Once each voter runs Zabra, elect another leader with zabra transfer.',
     )
   const versions = new Set(
     cluster.members.flatMap(({ softwareVersion }) => softwareVersion?.split(',')[0] ?? []),

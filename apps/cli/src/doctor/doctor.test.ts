@@ -209,16 +209,21 @@ describe('checkRunning', () => {
     problem: null,
     ...changes,
   })
-  const check = (members: readonly ReturnType<typeof member>[], failuresLeft = 1, ok = true) =>
+  const check = (
+    members: readonly ReturnType<typeof member>[],
+    failuresLeft = 1,
+    ok = true,
+    clusterId: string | null = '0-1',
+  ) =>
     idsOf(
       checkRunning(
         'zk1',
         { ready: ok, checks: [{ name: 'log', ok, detail: 'x' }] },
-        { failuresLeft, members },
+        { failuresLeft, members, clusterId },
       ),
     )
 
-  it('finds a server that is not ready, lost members, and different versions', async () => {
+  it('finds a server that is not ready, lost members, different versions, and no cluster id', async () => {
     const sound = [member(1), member(2), member(3)]
     expect(await check(sound)).toEqual([])
     expect(await check(sound, 1, false)).toEqual(['not-ready'])
@@ -227,6 +232,7 @@ describe('checkRunning', () => {
       'no-failure-left',
     ])
     expect(await check([...sound.slice(1), member(1, { softwareVersion: '2' })])).toEqual(['versions'])
+    expect(await check(sound, 1, true, null)).toEqual(['cluster-id'])
   })
 })
 

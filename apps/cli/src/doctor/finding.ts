@@ -38,6 +38,7 @@ export const FINDINGS = {
   'member-down': ['warning', 'operate.md#probe-it'],
   'no-failure-left': ['error', 'recover.md'],
   versions: ['warning', 'operate.md#drain-and-stop-it'],
+  'cluster-id': ['warning', 'recover.md'],
   'no-backup': ['error', 'backup.md#let-the-servers-make-them'],
   'backup-damaged': ['error', 'backup.md#make-them-by-command'],
   'backup-unusable': ['error', 'backup.md#make-them-by-command'],

@@ -35,6 +35,8 @@ export interface AdminTarget {
   readonly leader: ServerId | undefined
   /** The active configuration; undefined on a standalone server. */
   readonly configuration: EnsembleConfiguration | undefined
+  /** The id of the ensemble, such as `0-` and 32 hexadecimal digits; undefined while no quorum is known to have one. */
+  readonly clusterId: string | undefined
   /** Whether the ports of clients have been opened. */
   readonly isListening: boolean
   /** Whether the server has begun to stop. */

@@ -23,6 +23,9 @@ export function servedTree({ service }: AdminTarget): ServerReport['tree'] | und
 export function localSource(target: AdminTarget): BackupSource {
   return {
     name: `${FULL_VERSION} of member ${target.settings.serverId}`,
+    get cluster() {
+      return target.clusterId
+    },
     async takeSnapshot() {
       servedTreeOf(target)
       const taken = await takeSnapshot(target)

@@ -39,6 +39,8 @@ export interface SourceSnapshot {
 export interface BackupSource {
   /** For manifests: version and address. */
   readonly name: string
+  /** The id of the ensemble; undefined where it has none. */
+  readonly cluster?: string | undefined
   /** Takes a snapshot. */
   takeSnapshot(): Promise<SourceSnapshot>
   /** Reads the log after a transaction; undefined when the server does not have it any more. */
@@ -199,6 +201,7 @@ class BackupWriter {
       lineage: this.#lineage,
       time: this.#now(),
       server: this.#source.name,
+      ...(this.#source.cluster === undefined ? {} : { cluster: this.#source.cluster }),
       key: this.#store.key?.id ?? null,
       piece,
     } as const

@@ -26,6 +26,8 @@ const common = {
   format: z.literal(FORMAT),
   /** A random number that all backups of one target share. */
   lineage: text(/^[\da-f]{32}$/),
+  /** The id of the ensemble; absent where it had none, and in backups of servers that did not say it. */
+  cluster: z.optional(text(/^\d{1,3}-[\da-f]{32}$/)),
   /** When the backup was made, in milliseconds since 1970. */
   time,
   /** The server that gave it. */

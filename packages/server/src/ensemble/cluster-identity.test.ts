@@ -1,12 +1,13 @@
-import { MemoryDisk } from '@zabra/runtime'
-import { describe, expect, it } from 'vitest'
-import { ORIGINAL_CLUSTER, type ClusterId } from '../core/quorum/index.ts'
+import { MemoryDisk, SeededRandom } from '@zabra/runtime'
+import { describe, expect, it, vi } from 'vitest'
+import { NO_CLUSTER, type ClusterId } from '../core/quorum/index.ts'
 import { readClusterId } from '../persistence/index.ts'
 import { ClusterIdentity } from './cluster-identity.ts'
 
-const cluster = (generation: number, byte: number): ClusterId => ({
+const cluster = (generation: number, byte: number, isProposed = false): ClusterId => ({
   generation,
   bytes: new Uint8Array(16).fill(byte),
+  isProposed,
 })
 const said = (id: ClusterId, hasData = true) => ({ level: 1, sharesSecret: false, hasData, cluster: id })
 
@@ -20,17 +21,22 @@ async function create(current: ClusterId, { hasData = true } = {}) {
     epochs: { accepted: 0, current: 0 },
   }
   const superseded = (error: Error): unknown => stops.push(error.message)
-  const identity = new ClusterIdentity({ platform: { disk }, database, superseded }, current)
+  const platform = { disk, random: new SeededRandom(1) }
+  const identity = new ClusterIdentity({ platform, database, superseded }, current)
   return { identity, disk, stops }
 }
 
 describe('a member', () => {
   const [first, second] = [cluster(1, 1), cluster(2, 2)]
+  const [formed, foreign] = [cluster(0, 3), cluster(0, 4)]
 
   it.each([
     ['the same ensemble', first, said(first)],
     ['Apache ZooKeeper', first, undefined],
-    ['a server without data', first, said(ORIGINAL_CLUSTER, false)],
+    ['a server without data', first, said(NO_CLUSTER, false)],
+    ['an empty server that was started alone', first, said(formed, false)],
+    ['an ensemble that has no id yet', formed, said(NO_CLUSTER)],
+    ['an ensemble whose id is proposed', formed, said(cluster(0, 4, true))],
   ])('listens to one of %s', async (_, current, other) => {
     const { identity, stops } = await create(current)
     expect(identity.refusalOf(2, other, true)).toBeUndefined()
@@ -38,17 +44,21 @@ describe('a member', () => {
   })
 
   it.each([
-    ['the ensemble before', said(ORIGINAL_CLUSTER)],
-    ['an earlier recovery', said(first)],
-    ['another recovery of the same ensemble', said(cluster(2, 9))],
-  ])('refuses one of %s, and says what to do', async (_, other) => {
-    const { identity, stops } = await create(second)
-    expect(identity.refusalOf(2, other, true)).toMatch(/^server 2 .* run zabra recover adopt/)
+    ['the ensemble before', second, said(NO_CLUSTER)],
+    ['an ensemble before that had an id', second, said(formed)],
+    ['an earlier recovery', second, said(first)],
+    ['another recovery of the same ensemble', second, said(cluster(2, 9))],
+    ['another ensemble', formed, said(foreign)],
+  ])('refuses one of %s, with both ids and what to do', async (_, current, other) => {
+    const { identity, stops } = await create(current)
+    expect(identity.refusalOf(2, other, true)).toMatch(
+      /^server 2 .* \((none|\d-[\da-f]{32}), this one is \d-[\da-f]{32}\).* run zabra recover adopt/,
+    )
     expect(stops).toEqual([])
   })
 
   it('stops when a known member is of a later ensemble, and not for one that no configuration names', async () => {
-    const { identity, stops } = await create(ORIGINAL_CLUSTER)
+    const { identity, stops } = await create(NO_CLUSTER)
     expect(identity.refusalOf(9, said(first), false)).toContain('recovered without this server')
     expect(stops).toEqual([])
     identity.refusalOf(2, said(first), true)
@@ -56,7 +66,7 @@ describe('a member', () => {
   })
 
   it('refuses a known member of a later ensemble, and goes on, once it has had a leader', async () => {
-    const { identity, stops } = await create(ORIGINAL_CLUSTER)
+    const { identity, stops } = await create(NO_CLUSTER)
     identity.established()
     expect(identity.refusalOf(2, said(first), true)).toMatch(
       /recovered without this server.*This server has had a leader since it started, and goes on/,
@@ -65,7 +75,7 @@ describe('a member', () => {
   })
 
   it('takes the ensemble of its leader, on disk, only while it has none', async () => {
-    const { identity, disk } = await create(ORIGINAL_CLUSTER, { hasData: false })
+    const { identity, disk } = await create(NO_CLUSTER, { hasData: false })
     expect(identity.refusalOf(2, said(first), true)).toBeUndefined()
     await identity.join(said(first))
     expect([identity.current, await readClusterId(disk, '/data')]).toEqual([first, first])
@@ -73,9 +83,40 @@ describe('a member', () => {
     expect(await readClusterId(disk, '/data')).toEqual(first)
   })
 
-  it('does not start with an id that cannot be read', async () => {
-    const { disk } = await create(first)
-    await disk.replaceFile('/data/zabra.cluster', new TextEncoder().encode('0-00\n'))
-    await expect(readClusterId(disk, '/data')).rejects.toThrow('Copy zabra.cluster from another member.')
+  it('replaces a proposed id by that of a leader whose history it has, and a final one by none', async () => {
+    const { identity, disk } = await create(cluster(0, 3, true))
+    const other = cluster(0, 4, true)
+    await identity.join(said(other))
+    expect(identity.current).toEqual(cluster(0, 3, true))
+    await identity.follow(said(other))
+    expect(await readClusterId(disk, '/data')).toEqual(other)
+    await identity.follow(said(cluster(0, 4)))
+    await identity.follow(said(cluster(0, 5)))
+    expect([identity.current, await readClusterId(disk, '/data')]).toEqual([foreign, foreign])
   })
+
+  it('proposes an id as the leader of voters of Zabra, unless one of them has a final one', async () => {
+    const { identity, disk } = await create(NO_CLUSTER)
+    await identity.propose([said(NO_CLUSTER), undefined])
+    expect(identity.current).toEqual(NO_CLUSTER)
+    await identity.propose([said(NO_CLUSTER), said(cluster(0, 9, true))])
+    const drawn = identity.current
+    expect([drawn.isProposed, await readClusterId(disk, '/data')]).toEqual([true, drawn])
+    const replace = vi.spyOn(disk, 'replaceFile')
+    await Promise.all([identity.confirm(), identity.confirm()])
+    expect(replace).toHaveBeenCalledTimes(1)
+    expect(await readClusterId(disk, '/data')).toEqual({ ...drawn, isProposed: false })
+    const returned = await create(NO_CLUSTER)
+    await returned.identity.propose([said(NO_CLUSTER), said(foreign)])
+    expect(returned.identity.current).toEqual(foreign)
+  })
+
+  it.each(['0-00\n', '0-00000000000000000000000000000000\n', '256-11111111111111111111111111111111\n'])(
+    'does not start with the id %j, which cannot be read',
+    async (text) => {
+      const { disk } = await create(first)
+      await disk.replaceFile('/data/zabra.cluster', new TextEncoder().encode(text))
+      await expect(readClusterId(disk, '/data')).rejects.toThrow('Copy zabra.cluster from another member.')
+    },
+  )
 })

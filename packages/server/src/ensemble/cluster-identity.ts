@@ -2,33 +2,37 @@ import type { Platform } from '@zabra/runtime'
 import {
   compareClusters,
   formatClusterId,
-  isOriginal,
+  hasClusterId,
   isSameCluster,
   type ClusterId,
   type ServerId,
 } from '../core/quorum/index.ts'
 import type { MemberExtension } from '../core/zab/index.ts'
 import type { Database } from '../database/index.ts'
-import { writeClusterId } from '../persistence/index.ts'
+import { drawClusterId, writeClusterId } from '../persistence/index.ts'
 import { FEATURE_LEVEL } from '../version.ts'
 
 /** What a cluster identity needs of its member. */
 export interface ClusterIdentityOptions {
-  readonly platform: Pick<Platform, 'disk'>
+  readonly platform: Pick<Platform, 'disk' | 'random'>
   readonly database: Pick<Database, 'folders' | 'lastZxid' | 'epochs'>
   /** Called when another member has shown that the ensemble was recovered without this one. */
   readonly superseded: (error: Error) => void
 }
 
 /**
- * Keeps members of an ensemble that has lost its quorum apart from the ensemble that was recovered without them (quorum-protocol 18.6).
- * Members of Apache ZooKeeper say nothing, and are not kept apart.
+ * Keeps members of different ensembles apart, and members of an ensemble that has lost its quorum from the one that was recovered without
+ * them (quorum-protocol 18.6). Members of Apache ZooKeeper say nothing, and are not kept apart.
  */
 export class ClusterIdentity {
   readonly #options: ClusterIdentityOptions
   #current: ClusterId
   /** Whether this member has led or followed since it started. */
   #hasHadLeader = false
+  /** Settles with the last write: one role may begin while the write of another runs. */
+  #written: Promise<void> = Promise.resolve()
+  /** The write that makes the id final, while it runs: each acknowledgement of a quorum asks for it. */
+  #confirming: Promise<void> | undefined
 
   /** `current` is the id beside the epochs. */
   constructor(options: ClusterIdentityOptions, current: ClusterId) {
@@ -42,14 +46,17 @@ export class ClusterIdentity {
 
   /** Whether the ensemble was recovered, so that members of the one before may come back. */
   get wasRecovered(): boolean {
-    return !isOriginal(this.#current)
+    return this.#current.generation > 0
   }
 
   /** Returns what this member says of itself. */
   extension(sharesSecret = false): MemberExtension {
+    return { level: FEATURE_LEVEL, sharesSecret, hasData: this.#hasData, cluster: this.#current }
+  }
+
+  get #hasData(): boolean {
     const { lastZxid, epochs } = this.#options.database
-    const hasData = lastZxid > 0 || epochs.accepted > 0
-    return { level: FEATURE_LEVEL, sharesSecret, hasData, cluster: this.#current }
+    return lastZxid > 0 || epochs.accepted > 0
   }
 
   /** Records that this member has a leader, or leads: its ensemble has not lost its quorum for good. */
@@ -67,6 +74,8 @@ export class ClusterIdentity {
     const relation = compareClusters(this.extension(), said)
     if (relation === 'compatible') return undefined
     const [own, other] = [formatClusterId(this.#current), formatClusterId(said.cluster)]
+    if (relation === 'other' && said.cluster.generation + this.#current.generation === 0)
+      return `server ${peer} has data of another ensemble (${other}, this one is ${own}). If it belongs here, stop it, keep a copy of its data, and run zabra recover adopt on its data folder; else correct the addresses in the lines server.N`
     if (relation === 'other')
       return `server ${peer} has data of another ensemble (${other}, this one is ${own}): it is from before a recovery. Stop it, keep a copy of its data, and run zabra recover adopt on its data folder`
     const reason = `server ${peer} is of an ensemble that was recovered without this server (${other}, this one is ${own})`
@@ -81,11 +90,58 @@ export class ClusterIdentity {
     return reason
   }
 
-  /** Joins the ensemble of a leader if this member has no data and no ensemble yet; durable when it resolves. */
+  /** Takes the id of a leader, before this member accepts its epoch, if this member has none or no data; durable when it resolves. */
   async join({ cluster }: MemberExtension): Promise<void> {
-    if (isSameCluster(cluster, this.#current) || this.wasRecovered) return
+    if (!hasClusterId(this.#current) || !this.#hasData) await this.#take(cluster)
+  }
+
+  /** Takes the id of a leader whose history this member has taken, if its own may be replaced; durable when it resolves. */
+  async follow({ cluster }: MemberExtension): Promise<void> {
+    if (!hasClusterId(this.#current) || this.#current.isProposed) await this.#take(cluster)
+  }
+
+  /** Makes the id final once a quorum has it; durable when it resolves. */
+  confirm(): Promise<void> {
+    if (!this.#current.isProposed) return Promise.resolve()
+    const confirmed = { ...this.#current, isProposed: false }
+    this.#confirming ??= this.#store(confirmed).finally(() => (this.#confirming = undefined))
+    return this.#confirming
+  }
+
+  /** Gives a standalone server an id if it has none; durable when it resolves. */
+  async begin(): Promise<void> {
+    if (!hasClusterId(this.#current)) await this.#store(this.#draw(false))
+  }
+
+  /**
+   * Gives an ensemble without an id one, by its leader, before the epoch begins: a final one of a voter, else one that is proposed.
+   * `voters` is what the other voters say that are connected: they are a quorum with this member. Leaves the ensemble without one while
+   * one of them runs Apache ZooKeeper. Durable when it resolves.
+   */
+  async propose(voters: readonly (MemberExtension | undefined)[]): Promise<void> {
+    if (hasClusterId(this.#current) || voters.includes(undefined)) return
+    const known = voters.find((said) => hasClusterId(said!.cluster) && !said!.cluster.isProposed)
+    await this.#store(known?.cluster ?? this.#draw(true))
+  }
+
+  #draw(isProposed: boolean): ClusterId {
+    return drawClusterId(this.#options.platform.random, 0, isProposed)
+  }
+
+  async #take(cluster: ClusterId): Promise<void> {
+    const isKnown = isSameCluster(cluster, this.#current) && cluster.isProposed === this.#current.isProposed
+    if (isKnown || !hasClusterId(cluster) || this.wasRecovered) return
+    await this.#store(cluster)
+  }
+
+  /** What others are told counts from here on, so the id is stored first. */
+  async #store(cluster: ClusterId): Promise<void> {
     const { platform, database } = this.#options
-    await writeClusterId(platform.disk, database.folders.snapshots, cluster)
+    const written = this.#written.then(() =>
+      writeClusterId(platform.disk, database.folders.snapshots, cluster),
+    )
+    this.#written = written.catch(() => {})
+    await written
     this.#current = cluster
   }
 }

@@ -295,8 +295,11 @@ export class LeaderRole implements ActiveRole {
   }
 
   #storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    this.#storing = this.#durability
-      .storeEpoch(what, epoch)
+    const voters = what === 'acceptedEpoch' ? this.#learners?.saidByVoters() : undefined
+    // The id of an ensemble that has none is stored before the epoch in which others get it.
+    const identified = voters === undefined ? Promise.resolve() : this.#context.cluster.propose(voters)
+    this.#storing = identified
+      .then(() => this.#durability.storeEpoch(what, epoch))
       .then(() => this.#mailbox.post({ type: 'stored', what, epoch }), this.#context.failed)
   }
 

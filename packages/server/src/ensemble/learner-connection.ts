@@ -37,6 +37,7 @@ const SLICE_BYTES = 64 * 1024
 const passesSync: ReadonlySet<number> = new Set([
   PacketType.ping,
   PacketType.sessionSecret,
+  PacketType.clusterId,
   PacketType.upToDate,
 ])
 
@@ -59,6 +60,8 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   sharesSecret = false
   /** Until when the learner holds a permit to stop, on the monotonic clock. */
   stopsUntil = -Infinity
+  /** Whether the learner has stored the epoch and the history of the leader. */
+  hasAckedNewLeader = false
   /** Whether the learner receives proposals and commits. */
   isSynced = false
   roundTripMs: number | undefined

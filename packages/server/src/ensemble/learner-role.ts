@@ -24,6 +24,7 @@ import {
   writeForwardedRequest,
   type LearnerInput,
   type LearnerWork,
+  type MemberExtension,
   type QuorumPacket,
 } from '../core/zab/index.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
@@ -85,6 +86,8 @@ export class LearnerRole implements ActiveRole {
   #sharesSecret = false
   /** Passes requests to stop to the leader; undefined before it has said that it is no member of Apache ZooKeeper. */
   #stopPermits: StopPermitChannel | undefined
+  /** What the leader says of itself; undefined for one of Apache ZooKeeper. */
+  #leaderSaid: MemberExtension | undefined
   #splitter: PacketSplitter | undefined
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
   #isSnapshotComplete = false
@@ -247,6 +250,7 @@ export class LearnerRole implements ActiveRole {
         if (type === PacketType.sessionSecret && this.#sharesSecret) return this.#secret!.receive(data)
         if (type === PacketType.stopPermit && this.#stopPermits !== undefined)
           return this.#context.stopPermit.answered(decodeStopPermitAnswer(data))
+        if (type === PacketType.clusterId) return this.#onClusterId(data)
         if (type === PacketType.leaderInfo) this.#onLeaderInfo(data)
         if (this.#clients === undefined) this.#logSync(type, zxid)
         this.#learner.receive(type, zxid, data)
@@ -288,12 +292,21 @@ export class LearnerRole implements ActiveRole {
     // The leader is one that the configuration or a quorum of votes names, at its address.
     const reason = cluster.refusalOf(this.#master, said, true)
     if (reason !== undefined) return this.#leave({ reason })
+    this.#leaderSaid = said
     this.#executor.add(() => cluster.join(said))
     this.#stopPermits = {
       send: (request) =>
         this.#connection!.send(PacketType.stopPermit, NO_ZXID, encodeStopPermitRequest(request)),
     }
     if (this.#master === this.#leaderId) stopPermit.connect(this.#stopPermits)
+  }
+
+  /** Takes the id of the ensemble, which a quorum has. */
+  #onClusterId(data: Uint8Array | null): void {
+    const said = decodeMemberExtension(data)
+    if (said === undefined) return
+    this.#executor.add(() => this.#context.cluster.follow(said))
+    this.#observers?.clusterConfirmed(said)
   }
 
   /** Logs how the leader syncs this server. */
@@ -375,9 +388,9 @@ export class LearnerRole implements ActiveRole {
         return this.#connection!.send(type, zxid, sent, auth)
       }
       case 'store':
-        return this.#durability
-          .storeEpoch(work.what, work.epoch)
-          .then(() => this.#mailbox.post({ type: 'stored', what: work.what, epoch: work.epoch }))
+        return this.#storeEpoch(work.what, work.epoch).then(() =>
+          this.#mailbox.post({ type: 'stored', what: work.what, epoch: work.epoch }),
+        )
       case 'truncate':
         return this.#durability.truncate(work.to).then((input) => this.#mailbox.post(input))
       case 'installSnapshot':
@@ -417,6 +430,13 @@ export class LearnerRole implements ActiveRole {
       case 'warn':
         return platform.logger.warn(work.context, work.message)
     }
+  }
+
+  async #storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): Promise<void> {
+    // The id of the ensemble belongs to the history that the epoch of a leader confirms.
+    if (what === 'currentEpoch' && this.#leaderSaid !== undefined)
+      await this.#context.cluster.follow(this.#leaderSaid)
+    await this.#durability.storeEpoch(what, epoch)
   }
 
   // Snapshots

@@ -3,7 +3,7 @@ import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { Histogram } from '../core/histogram.ts'
-import type { ServerId } from '../core/quorum/index.ts'
+import { hasClusterId, verifierOf, type ServerId } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -14,6 +14,7 @@ import {
   decodeTouches,
   encodeDesignatedLeader,
   encodeInformAndActivate,
+  encodeMemberExtension,
   encodeRevalidationReply,
   encodeStopPermitAnswer,
   LEARNER_INFO_BYTES,
@@ -24,6 +25,7 @@ import {
   type Leader,
   type LeaderInput,
   type LeaderWork,
+  type MemberExtension,
   type QuorumOfOneWork,
   type QuorumPacket,
   type StopPermitAnswer,
@@ -123,6 +125,38 @@ export class Learners {
     for (const learner of this.#connections.values())
       if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
     this.#secrets?.decide()
+    this.#confirmCluster()
+  }
+
+  /** Returns what the connected voters say of themselves; undefined for one of Apache ZooKeeper. */
+  saidByVoters(): readonly (MemberExtension | undefined)[] {
+    return [...this.#voters()].map(({ extension }) => extension)
+  }
+
+  #voters(): readonly LearnerConnection[] {
+    const { members } = this.#context.membership.active
+    return [...this.#connections.values()].filter(
+      ({ serverId, isObserver }) => !isObserver && members.get(serverId)?.role === 'participant',
+    )
+  }
+
+  /** Makes the id of the ensemble final once the voters that have stored it are a quorum. */
+  #confirmCluster(): void {
+    const { cluster, membership, failed } = this.#context
+    if (!cluster.current.isProposed) return
+    const have = this.#voters().filter(
+      ({ extension, hasAckedNewLeader }) => extension !== undefined && hasAckedNewLeader,
+    )
+    const ids = new Set([membership.self, ...have.map(({ serverId }) => serverId)])
+    if (!verifierOf(membership.active).isQuorum(ids)) return
+    cluster.confirm().then(() => {
+      for (const learner of this.#connections.values())
+        if (learner.hasAckedNewLeader && learner.extension !== undefined) this.#sendCluster(learner)
+    }, failed)
+  }
+
+  #sendCluster(learner: LearnerConnection): void {
+    learner.send(PacketType.clusterId, NO_ZXID, encodeMemberExtension(this.#context.cluster.extension()))
   }
 
   /**
@@ -275,8 +309,17 @@ export class Learners {
     const { leader } = this.#options
     // An established leader sends PINGs to a learner that has acknowledged NEWLEADER, which the learner answers.
     if (counterOf(zxid) === 0 && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
+    if (counterOf(zxid) === 0 && !learner.hasAckedNewLeader) this.#onNewLeaderAck(learner)
     this.#measureAck(learner, zxid)
     leader.ack(learner.id, zxid)
+  }
+
+  /** The learner has the id of the ensemble. */
+  #onNewLeaderAck(learner: LearnerConnection): void {
+    const { cluster } = this.#context
+    learner.hasAckedNewLeader = true
+    if (cluster.current.isProposed) this.#confirmCluster()
+    else if (learner.extension !== undefined && hasClusterId(cluster.current)) this.#sendCluster(learner)
   }
 
   #measureAck({ serverId }: LearnerConnection, zxid: Zxid): void {

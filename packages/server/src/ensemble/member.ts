@@ -14,7 +14,13 @@ import type { AuditLog } from '../audit/index.ts'
 import { ClientPorts } from '../connections/client-ports.ts'
 import type { ServedPort } from '../connections/listeners.ts'
 import { ServerStats } from '../connections/stats.ts'
-import type { ClusterId, EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
+import {
+  formatClusterId,
+  hasClusterId,
+  type ClusterId,
+  type EnsembleConfiguration,
+  type ServerId,
+} from '../core/quorum/index.ts'
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
@@ -179,6 +185,11 @@ export class Member implements Server, AdminTarget {
     return this.#roles.checks()
   }
 
+  get clusterId(): string | undefined {
+    const { current } = this.#context.cluster
+    return hasClusterId(current) && !current.isProposed ? formatClusterId(current) : undefined
+  }
+
   drain(ms: number): void {
     this.#drain.start(ms)
   }
@@ -279,7 +290,8 @@ export class Member implements Server, AdminTarget {
 
   /** Opens the ports and takes part in elections. Rejects as `createServer` does; the owner closes the database then. */
   async start(): Promise<void> {
-    const { settings, platform, database, membership, clientPorts, security, snapshots } = this.#context
+    const { settings, platform, database, membership, clientPorts, security, snapshots, cluster } =
+      this.#context
     if (!settings.forceSync) {
       const sentence =
         'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
@@ -287,6 +299,7 @@ export class Member implements Server, AdminTarget {
     }
     // The first snapshot makes the directory complete: logs without any are refused, unless snapshot.trust.empty is set.
     if (database.lackedSnapshot && database.isEligibleToVote) await snapshots.take()
+    if (membership.isStandalone) await cluster.begin()
     // A standalone server enters its role before clients can connect.
     if (membership.isStandalone) this.#roles.startStandalone()
     try {

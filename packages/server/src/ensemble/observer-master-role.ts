@@ -11,13 +11,16 @@ import {
   decodeRevalidation,
   decodeTouches,
   encodeInformAndActivate,
+  encodeMemberExtension,
   encodeRevalidationReply,
   LEARNER_INFO_BYTES,
+  NO_ZXID,
   ObserverMaster,
   PacketType,
   proposedConfiguration,
   withExtension,
   type ConnectionId,
+  type MemberExtension,
   type ObserverMasterInput,
   type ObserverMasterWork,
   type QuorumPacket,
@@ -195,6 +198,13 @@ export class ObserverMasterRole {
     const { serverId: peer } = observer
     this.#log.log('info', keyOfPeer(message, this.#context, peer), { peer, reason }, message)
     this.#mailbox.enqueue({ type: 'closed', from: observer.id })
+  }
+
+  /** Tells the observers the id of the ensemble, which a quorum has. */
+  clusterConfirmed(said: MemberExtension): void {
+    for (const observer of this.#observers.values())
+      if (observer.extension !== undefined)
+        observer.send(PacketType.clusterId, NO_ZXID, encodeMemberExtension(said))
   }
 
   #perform(work: ObserverMasterWork): void {

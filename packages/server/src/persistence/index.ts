@@ -18,7 +18,13 @@ export { recover } from './recover.ts'
 export type { Recovery, RecoveryOptions } from './recover.ts'
 export { purge } from './purge.ts'
 export { truncateTo } from './truncate.ts'
-export { beginNextCluster, CLUSTER_FILE, readClusterId, writeClusterId } from './cluster-file.ts'
+export {
+  beginNextCluster,
+  CLUSTER_FILE,
+  drawClusterId,
+  readClusterId,
+  writeClusterId,
+} from './cluster-file.ts'
 export { EpochFiles, openEpochFiles } from './epoch-files.ts'
 export { isSuccessor, readLog } from './history.ts'
 export type { RawTxn } from './history.ts'

@@ -166,6 +166,7 @@ function describe(target: AdminTarget): object {
   const { isReady, checks } = readiness(target)
   return {
     id: settings.serverId,
+    clusterId: target.clusterId ?? null,
     version: FULL_VERSION,
     featureLevel: FEATURE_LEVEL,
     role,

@@ -19,7 +19,7 @@ export const clusterRoutes: readonly ApiRoute[] = [
     method: 'GET',
     role: 'view',
     summary:
-      'Describes all members: role, state, zxid, the age of what is known of each, and how many voters may still fail.',
+      'Describes the ensemble: its id, how many voters may still fail, and of all members the role, state, zxid, and the age of what is known of each.',
     statuses: [200],
     run: describeCluster,
   },
@@ -85,6 +85,7 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
     return json(200, {
       members: [{ ...own, participant: true, address: null }],
       leader: null,
+      clusterId: target.clusterId ?? null,
       version: null,
       failuresLeft: 0,
     })
@@ -103,6 +104,7 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
   return json(200, {
     members,
     leader: target.leader ?? null,
+    clusterId: target.clusterId ?? null,
     version: `0x${formatZxid(configuration.version)}`,
     failuresLeft: failuresLeft(configuration, up),
   })

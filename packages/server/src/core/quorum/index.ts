@@ -18,11 +18,12 @@ export { ConfigurationError, buildConfiguration, parseConfiguration } from './pa
 export { applyReconfig, ReconfigurationError } from './reconfig.ts'
 export {
   compareClusters,
+  CLUSTER_ID_BYTES,
   formatClusterId,
-  isOriginal,
+  hasClusterId,
   isSameCluster,
   MAX_GENERATION,
-  ORIGINAL_CLUSTER,
+  NO_CLUSTER,
   parseClusterId,
 } from './cluster-id.ts'
 export type { ClusterId } from './cluster-id.ts'

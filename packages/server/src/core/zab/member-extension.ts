@@ -1,5 +1,5 @@
 import { Reader, Writer } from '@zabra/protocol'
-import { isOriginal, ORIGINAL_CLUSTER, type ClusterId } from '../quorum/index.ts'
+import { hasClusterId, NO_CLUSTER, type ClusterId } from '../quorum/index.ts'
 
 /** What a member of Zabra says of itself behind the fields of Apache ZooKeeper, which does not read it (quorum-protocol 18.6). */
 export interface MemberExtension {
@@ -16,6 +16,7 @@ export interface MemberExtension {
 const MARK = Uint8Array.of(0x5f, 0x7a, 0x61, 0x62, 0x72, 0x61)
 const SHARES_SECRET = 1
 const HAS_DATA = 2
+const PROPOSES_CLUSTER = 4
 /** Length in bytes. Below 28: Apache ZooKeeper ignores a message of fewer bytes on the election port. */
 export const MEMBER_EXTENSION_BYTES = 26
 
@@ -28,7 +29,11 @@ export function encodeMemberExtension({
 }: MemberExtension): Uint8Array {
   const writer = new Writer(MEMBER_EXTENSION_BYTES)
   writer.raw(MARK)
-  writer.raw(Uint8Array.of(level >> 8, level, (sharesSecret ? SHARES_SECRET : 0) | (hasData ? HAS_DATA : 0)))
+  const flags =
+    (sharesSecret ? SHARES_SECRET : 0) |
+    (hasData ? HAS_DATA : 0) |
+    (cluster.isProposed ? PROPOSES_CLUSTER : 0)
+  writer.raw(Uint8Array.of(level >> 8, level, flags))
   writer.raw(Uint8Array.of(cluster.generation))
   writer.raw(cluster.bytes)
   return writer.take()
@@ -43,12 +48,13 @@ export function decodeMemberExtension(bytes: Uint8Array | null, offset = 0): Mem
   if (!MARK.every((byte, i) => byte === bytes[offset + i])) return undefined
   const reader = new Reader(bytes, offset + MARK.length)
   const [high, low, flags, generation] = reader.raw(4)
-  const cluster = { generation: generation!, bytes: reader.raw(16).slice() }
+  const isProposed = (flags! & PROPOSES_CLUSTER) !== 0
+  const cluster = { generation: generation!, bytes: reader.raw(16).slice(), isProposed }
   return {
     level: (high! << 8) | low!,
     sharesSecret: (flags! & SHARES_SECRET) !== 0,
     hasData: (flags! & HAS_DATA) !== 0,
-    cluster: isOriginal(cluster) ? ORIGINAL_CLUSTER : cluster,
+    cluster: hasClusterId(cluster) ? cluster : NO_CLUSTER,
   }
 }
 

@@ -261,7 +261,7 @@ describe('the secret of sessions', () => {
 
 describe('a member extension', () => {
   const info = { serverId: 3, protocolVersion: PROTOCOL_VERSION, configVersion: 5 }
-  const cluster = { generation: 2, bytes: new Uint8Array(16).fill(7) }
+  const cluster = { generation: 2, bytes: new Uint8Array(16).fill(7), isProposed: false }
   const extension = { level: 258, sharesSecret: true, hasData: false, cluster }
 
   it('stands behind the info of a learner, which reads as before', () => {
@@ -287,6 +287,11 @@ describe('a member extension', () => {
       bytes.fill(0)
       expect(decoded).toEqual(given)
     }
+  })
+
+  it('says whether the id of the ensemble is proposed', () => {
+    const given = { ...extension, hasData: true, cluster: { ...cluster, isProposed: true } }
+    expect(decodeMemberExtension(withExtension(new Uint8Array(0), given))).toEqual(given)
   })
 
   it('is absent from what Apache ZooKeeper sends, and where it is cut off', () => {

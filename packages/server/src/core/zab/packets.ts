@@ -26,6 +26,8 @@ export const PacketType = {
   sessionSecret: 0x7a01,
   /** As `sessionSecret` (quorum-protocol 18.7). */
   stopPermit: 0x7a02,
+  /** The id of the ensemble that a quorum has stored (quorum-protocol 18.6). */
+  clusterId: 0x7a03,
 } as const
 export type PacketType = (typeof PacketType)[keyof typeof PacketType]
 

@@ -114,7 +114,8 @@ class Incarnation {
         const listener = await network.listen(at, (connection) => {
           if (this.alive) accepted(track(connection))
         })
-        this.#closes.push(() => listener.close())
+        if (this.alive) this.#closes.push(() => listener.close())
+        else await listener.close()
         return listener
       },
       connect: async (to, options) => {
