@@ -1,5 +1,5 @@
 import type { SessionId } from '../core/types.ts'
-import { fileLine, fileTime, type AuditEvent } from './audit-event.ts'
+import { fileLine, fileTime, type AuditClient, type AuditEvent, type AuditResult } from './audit-event.ts'
 import type { AuditFile } from './audit-file.ts'
 
 const BACKSLASH = 0x5c
@@ -33,12 +33,11 @@ export class ApacheLines {
   readonly #file: AuditFile
   #time = 0
   #timeText = ''
-  /** The heads of the client in the last line, and of clients before, by their names, which stay the same array until they log in. */
-  #client: ClientHeads | undefined
-  #users: readonly string[] | undefined
+  /** The heads of clients by their names, which stay the same array until they log in. */
   readonly #clients = new WeakMap<readonly string[], ClientHeads>()
   /** The last head, with its time, and what it was made for. */
   #head: Uint8Array = new Uint8Array(0)
+  #lastClient: AuditClient | undefined
   #headOperation = ''
   #headTime = -1
   /** The end of the last line, and what it was made for. */
@@ -55,26 +54,35 @@ export class ApacheLines {
     const { path, mode, result } = event
     const isPlain =
       path !== undefined &&
-      path.length <= MAX_PATH &&
       result !== 'failure' &&
       event.acl === undefined &&
       event.scheme === undefined &&
       event.lost === undefined
-    if (isPlain) {
-      const head = this.#headOf(event, time)
-      const tail = this.#tailOf(mode, result)
-      const buffer = this.#file.reserve(head.length + path.length + tail.length)
-      if (buffer === undefined) return false
-      const { bytes } = buffer
-      bytes.set(head, buffer.length)
-      const pathEnd = writePath(path, bytes, buffer.length + head.length)
-      if (pathEnd !== -1) {
-        for (let i = 0; i < tail.length; i++) bytes[pathEnd + i] = tail[i]!
-        this.#file.added(buffer, pathEnd + tail.length)
-        return true
-      }
-    }
-    return this.#file.append(fileLine(event, this.#textOf(time)))
+    const isAdded = isPlain ? this.addPlain(event, event.operation, path, mode, result, time) : undefined
+    return isAdded ?? this.#file.append(fileLine(event, this.#textOf(time)))
+  }
+
+  /** Adds the line of a change. Returns false when it is lost, undefined for a path that is not copied. */
+  addPlain(
+    client: AuditClient,
+    operation: string,
+    path: string,
+    mode: string | undefined,
+    result: Exclude<AuditResult, 'failure'>,
+    time: number,
+  ): boolean | undefined {
+    if (path.length > MAX_PATH) return undefined
+    const head = this.#headOf(client, operation, time)
+    const tail = this.#tailOf(mode, result)
+    const buffer = this.#file.reserve(head.length + path.length + tail.length)
+    if (buffer === undefined) return false
+    const { bytes } = buffer
+    bytes.set(head, buffer.length)
+    const pathEnd = writePath(path, bytes, buffer.length + head.length)
+    if (pathEnd === -1) return undefined
+    for (let i = 0; i < tail.length; i++) bytes[pathEnd + i] = tail[i]!
+    this.#file.added(buffer, pathEnd + tail.length)
+    return true
   }
 
   #textOf(time: number): string {
@@ -95,17 +103,11 @@ export class ApacheLines {
   }
 
   /** Returns the bytes of the line before the path. */
-  #headOf(event: AuditEvent, time: number): Uint8Array {
-    const { operation, users, session, ip } = event
-    const client = this.#client
-    const isSame =
-      client !== undefined &&
-      users === this.#users &&
-      session === client.session &&
-      ip === client.ip &&
-      operation === this.#headOperation
+  #headOf(client: AuditClient, operation: string, time: number): Uint8Array {
+    const isSame = client === this.#lastClient && operation === this.#headOperation
     if (!isSame) {
-      this.#head = this.#findHead(event)
+      this.#head = this.#findHead(client, operation)
+      this.#lastClient = client
       this.#headOperation = operation
     }
     if (!isSame || time !== this.#headTime) {
@@ -116,19 +118,23 @@ export class ApacheLines {
     return this.#head
   }
 
-  #findHead(event: AuditEvent): Uint8Array {
-    const { users, session, ip, operation } = event
+  #findHead({ users, session, ip }: AuditClient, operation: string): Uint8Array {
     let client = users === undefined ? undefined : this.#clients.get(users)
     if (client === undefined || client.session !== session || client.ip !== ip) {
       client = { session, ip, heads: new Map() }
       if (users !== undefined) this.#clients.set(users, client)
     }
-    this.#client = client
-    this.#users = users
     let head = client.heads.get(operation)
     if (head === undefined) {
-      const { category, result } = event
-      const first = { category, operation, result, session, users, ip, path: PATH_MARK }
+      const first = {
+        category: 'writes',
+        operation,
+        result: 'success',
+        session,
+        users,
+        ip,
+        path: PATH_MARK,
+      } as const
       const line = fileLine(first, this.#textOf(this.#time))
       head = encoder.encode(line.slice(0, line.lastIndexOf(`${PATH_MARK}\tresult=`)))
       client.heads.set(operation, head)

@@ -37,6 +37,9 @@ export interface AuditEvent {
   readonly lost?: number | undefined
 }
 
+/** Who a client is, in its lines. */
+export type AuditClient = Pick<AuditEvent, 'session' | 'users' | 'ip'>
+
 /** What a line says about its place in the log. */
 export interface AuditStamp {
   /** Milliseconds since 1970. */

@@ -86,6 +86,31 @@ describe('the audit log', () => {
     ])
   })
 
+  it('has the paths and the identities of the time of their requests, for many writes in flight at once', async () => {
+    const client = await start()
+    client.create(1, '/app')
+    client.set(2, '/app', 'x')
+    client.set(3, '/none-3', 'x')
+    auth(client, 'ann:secret')
+    client.create(4, '/app')
+    client.set(5, '/app', 'x')
+    client.delete(6, '/none-6')
+    client.set(7, '/app', 'x')
+    const [own, ann] = ['127.0.0.1', '127.0.0.1,ann'].map((user) => `user=${user}\tip=127.0.0.1\t`)
+    const fields = (await lines())
+      .filter((line) => line.includes('znode='))
+      .map((line) => line.replace(/session=\S+\t/, ''))
+    expect(fields).toEqual([
+      `INFO ${own}operation=create\tznode=/app\tznode_type=persistent\tresult=success`,
+      `INFO ${own}operation=setData\tznode=/app\tresult=success`,
+      `ERROR ${own}operation=setData\tznode=/none-3\tresult=failure`,
+      `ERROR ${ann}operation=create\tznode=/app\tznode_type=persistent\tresult=failure`,
+      `INFO ${ann}operation=setData\tznode=/app\tresult=success`,
+      `ERROR ${ann}operation=delete\tznode=/none-6\tresult=failure`,
+      `INFO ${ann}operation=setData\tznode=/app\tresult=success`,
+    ])
+  })
+
   it('has a line for each change of a multi that succeeds, and one for a multi that fails', async () => {
     const client = await start()
     const multi = (xid: number, version: number): void =>

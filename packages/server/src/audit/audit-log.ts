@@ -7,6 +7,7 @@ import {
   fileTime,
   jsonFields,
   type AuditCategory,
+  type AuditClient,
   type AuditEvent,
   type AuditStamp,
 } from './audit-event.ts'
@@ -93,6 +94,15 @@ export class AuditLog {
       : [{}, apacheLine(event)]
     if (event.result === 'failure') logger.error({ part: 'audit', ...context }, message)
     else logger.info({ part: 'audit', ...context }, message)
+  }
+
+  /** Records a change whose line says nothing but its path. Returns false where it needs an event. */
+  recordChange(client: AuditClient, operation: string, path: string): boolean {
+    const isAdded = this.#lines?.addPlain(client, operation, path, undefined, 'success', this.#now())
+    if (isAdded === undefined) return false
+    this.#id++
+    if (!isAdded) this.lost++
+    return true
   }
 
   /** Records at most `count` events, over several turns of the event loop if they are many. */

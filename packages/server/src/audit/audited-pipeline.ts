@@ -1,4 +1,4 @@
-import { CreateMode, ErrorCode, OpCode, readText, type Reader } from '@zabra/protocol'
+import { CreateMode, ErrorCode, OpCode, type Reader } from '@zabra/protocol'
 import { describeWrite, type WriteDescription } from '../core/prepare/index.ts'
 import { userName } from '../core/auth/index.ts'
 import { failureOf } from '../core/tree/index.ts'
@@ -13,8 +13,9 @@ import type {
   WriteCallback,
 } from '../pipeline/index.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import type { AuditEvent } from './audit-event.ts'
+import type { AuditClient, AuditEvent } from './audit-event.ts'
 import type { AuditLog } from './audit-log.ts'
+import { RequestsInFlight } from './requests-in-flight.ts'
 
 /** The operations that Apache ZooKeeper records, by the op codes of their requests and of the parts of a multi. */
 const OPERATIONS: ReadonlyMap<number, string> = new Map([
@@ -36,7 +37,10 @@ const MODE_NAMES: ReadonlyMap<number, string> = new Map(
 export class AuditedPipeline implements RequestPipeline {
   readonly #pipeline: RequestPipeline
   readonly #audit: AuditLog
-  readonly #paths = new PathCopies()
+  readonly #callbacks = new WeakMap<WriteCallback, AuditedCallback>()
+  /** The callback of the last write and what records its writes: those of a connection come in batches. */
+  #lastCallback: WriteCallback | undefined
+  #lastAudited: AuditedCallback | undefined
   readonly deleteContainer?: NonNullable<RequestPipeline['deleteContainer']>
 
   constructor(pipeline: RequestPipeline, audit: AuditLog) {
@@ -77,11 +81,11 @@ export class AuditedPipeline implements RequestPipeline {
     if (this.#audit.refusesWrites) return ErrorCode.SYSTEMERROR
     if (!this.#audit.records('writes')) return this.#pipeline.write(write, body, callback, startedAt)
     const { offset } = body
-    const pathAt = this.#paths.add(write.type, body)
-    const description = pathAt === -1 ? describeWrite(write.type, body) : undefined
-    const audited = new AuditedWrite(this.#audit, write, callback, description, this.#paths.bytes, pathAt)
+    const audited = this.#auditedOf(write, callback)
+    audited.requests.add(write.xid, write.type, body)
     const err = this.#pipeline.write(write, body, audited, startedAt)
     if (err === ErrorCode.OK) return err
+    audited.requests.dropNewest()
     body.offset = offset
     recordFailure(this.#audit, write, describeWrite(write.type, body), err)
     return err
@@ -114,6 +118,19 @@ export class AuditedPipeline implements RequestPipeline {
   end(): void {
     this.#pipeline.end()
   }
+
+  #auditedOf(write: ClientWrite, callback: WriteCallback): AuditedCallback {
+    const last = this.#lastAudited
+    if (callback === this.#lastCallback && last!.identities === write.identities) return last!
+    let audited = this.#callbacks.get(callback)
+    // The writes in flight of a client that has logged in keep the callback with its former identities.
+    if (audited?.identities !== write.identities) {
+      audited = new AuditedCallback(this.#audit, write, callback)
+      this.#callbacks.set(callback, audited)
+    }
+    this.#lastCallback = callback
+    return (this.#lastAudited = audited)
+  }
 }
 
 /** Returns the context of a pipeline that also records the ephemeral nodes that go with their sessions, as each member does. */
@@ -140,75 +157,21 @@ export function recordRefusal(audit: AuditLog, write: ClientWrite, body: Reader,
   if (audit.records('writes')) recordFailure(audit, write, describeWrite(write.type, body), err)
 }
 
-/** Bytes that the copies of many paths share. */
-const SHARED_BYTES = 1 << 16
-/** Bytes of the longest path that is copied, and of the number before it. */
-const MAX_COPY = 256
-const LENGTH_BYTES = 2
-
-/**
- * Copies the paths of requests that have nothing else to describe, as bytes into one array after the other. The bytes of a request are
- * valid during a call only, and only a failure needs its path: decoding each path, and keeping it while the write is in flight,
- * costs more than the rest of recording it.
- */
-class PathCopies {
-  bytes = new Uint8Array(0)
-  #used = 0
-
-  /** Copies the path of a request. Returns where in `bytes` it is; -1 if the request has to be described instead. */
-  add(type: number, body: Reader): number {
-    if (type !== OpCode.setData && type !== OpCode.delete) return -1
-    const { offset, bytes } = body
-    if (body.remaining < 4) return -1
-    const length = body.int()
-    body.offset = offset
-    const start = offset + 4
-    if (length < 0 || length > MAX_COPY || length > body.end - start) return -1
-    if (this.#used + LENGTH_BYTES + length > this.bytes.length) {
-      this.bytes = new Uint8Array(SHARED_BYTES)
-      this.#used = 0
-    }
-    const at = this.#used
-    const into = this.bytes
-    into[at] = length >> 8
-    into[at + 1] = length & 0xff
-    for (let i = 0; i < length; i++) into[at + LENGTH_BYTES + i] = bytes[start + i]!
-    this.#used = at + LENGTH_BYTES + length
-    return at
-  }
-}
-
-function copiedPath(bytes: Uint8Array, at: number): string {
-  const length = (bytes[at]! << 8) | bytes[at + 1]!
-  return readText(bytes, at + LENGTH_BYTES, at + LENGTH_BYTES + length)
-}
-
-/** A write of a client that is recorded after its reply. */
-class AuditedWrite implements WriteCallback {
+/** Records the writes of one connection, with its identities at the time of their requests, each after its reply. */
+class AuditedCallback implements WriteCallback {
+  readonly identities: readonly Identity[]
+  readonly requests = new RequestsInFlight()
   readonly #audit: AuditLog
   readonly #sessionId: SessionId
-  readonly #identities: readonly Identity[]
+  readonly #client: AuditClient
   readonly #callback: WriteCallback
-  readonly #description: WriteDescription | undefined
-  /** Where the path is, of a write without description. */
-  readonly #paths: Uint8Array
-  readonly #pathAt: number
 
-  constructor(
-    audit: AuditLog,
-    { sessionId, identities }: ClientWrite,
-    callback: WriteCallback,
-    description: WriteDescription | undefined,
-    paths: Uint8Array,
-    pathAt: number,
-  ) {
+  constructor(audit: AuditLog, { sessionId, identities }: ClientWrite, callback: WriteCallback) {
     this.#audit = audit
     this.#sessionId = sessionId
-    this.#identities = identities
+    this.identities = identities
+    this.#client = clientOf(sessionId, identities)
     this.#callback = callback
-    this.#description = description
-    this.#paths = paths
-    this.#pathAt = pathAt
   }
 
   onPart(txn: SubTxn, isApplied: boolean): void {
@@ -217,49 +180,61 @@ class AuditedWrite implements WriteCallback {
 
   onApplied(write: AcceptedWrite, err: number): void {
     this.#callback.onApplied(write, err)
-    const { header, txn } = write.logged
-    const failure = failureIn(txn) ?? err
-    if (failure !== ErrorCode.OK) return this.#recordFailure(write, failure, header.zxid)
-    const origin = originOf(this.#requestOf(write))
-    if (txn.type === OpCode.multi) {
-      const modes = this.#description?.modes ?? []
-      return this.#audit.recordAll(txn.txns.length, partEvents(origin, header.zxid, txn.txns, modes))
+    const { txn } = write.logged
+    const { type } = txn
+    if (err === ErrorCode.OK && (type === OpCode.setData || type === OpCode.delete)) {
+      const operation = type === OpCode.setData ? 'setData' : 'delete'
+      if (this.#audit.recordChange(this.#client, operation, txn.path)) return this.requests.remove(write.xid)
     }
-    const event = successOf(origin, header.zxid, txn as SubTxn, this.#description?.mode)
-    if (event !== undefined) this.#audit.record(event)
+    this.#record(write, failureIn(txn) ?? err)
   }
 
   onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
     this.#callback.onLost(write)
-    this.#recordFailure(write, ErrorCode.SYSTEMERROR)
+    this.#recordFailure(write, ErrorCode.SYSTEMERROR, this.requests.take(write.xid))
   }
 
   onSynced(): void {
     this.#callback.onSynced()
   }
 
-  #recordFailure(write: Pick<AcceptedWrite, 'xid' | 'type'>, err: number, zxid?: Zxid): void {
-    const description = this.#description ?? { path: copiedPath(this.#paths, this.#pathAt) }
-    recordFailure(this.#audit, this.#requestOf(write), description, err, zxid)
+  #record(write: AcceptedWrite, failure: number): void {
+    const { xid } = write
+    const { header, txn } = write.logged
+    const description = this.requests.take(xid)
+    if (failure !== ErrorCode.OK) return this.#recordFailure(write, failure, description, header.zxid)
+    const origin = { ...this.#client, xid }
+    if (txn.type === OpCode.multi) {
+      const modes = description.modes ?? []
+      return this.#audit.recordAll(txn.txns.length, partEvents(origin, header.zxid, txn.txns, modes))
+    }
+    const event = successOf(origin, header.zxid, txn as SubTxn, description.mode)
+    if (event !== undefined) this.#audit.record(event)
   }
 
-  #requestOf({ xid, type }: Pick<AcceptedWrite, 'xid' | 'type'>): ClientWrite {
-    return { sessionId: this.#sessionId, xid, type, identities: this.#identities }
+  #recordFailure(
+    { xid, type }: Pick<AcceptedWrite, 'xid' | 'type'>,
+    err: number,
+    description: Partial<WriteDescription>,
+    zxid?: Zxid,
+  ): void {
+    const write = { sessionId: this.#sessionId, xid, type, identities: this.identities }
+    recordFailure(this.#audit, write, description, err, zxid)
   }
 }
 
-type EventOrigin = Pick<AuditEvent, 'session' | 'users' | 'ip' | 'xid'>
+type EventOrigin = AuditClient & Pick<AuditEvent, 'xid'>
 
 /** What the identities of a client say in its lines; they stay the same array until it logs in again. */
-const namesOf = new WeakMap<readonly Identity[], Pick<AuditEvent, 'users' | 'ip'>>()
+const namesOf = new WeakMap<readonly Identity[], Pick<AuditClient, 'users' | 'ip'>>()
 
-function originOf({ sessionId, xid, identities }: ClientWrite): EventOrigin {
+function clientOf(session: SessionId, identities: readonly Identity[]): AuditClient {
   let names = namesOf.get(identities)
   if (names === undefined) {
     names = { users: userNames(identities), ip: identities.find(({ scheme }) => scheme === 'ip')?.id }
     namesOf.set(identities, names)
   }
-  return { session: sessionId, users: names.users, ip: names.ip, xid }
+  return { session, users: names.users, ip: names.ip }
 }
 
 /** Returns the names of identities, each once. */
@@ -283,7 +258,8 @@ function recordFailure(
   const operation = write.type === OpCode.multi ? 'multiOperation' : OPERATIONS.get(write.type)
   if (operation === undefined) return
   audit.record({
-    ...originOf(write),
+    ...clientOf(write.sessionId, write.identities),
+    xid: write.xid,
     category: 'writes',
     operation,
     result: 'failure',
