@@ -205,10 +205,14 @@ export class Learners {
     }
   }
 
-  /** The ids of learners that run Apache ZooKeeper. */
+  /** The ids of members that run Apache ZooKeeper. A server that no configuration names may be any program. */
   get withoutExtension(): readonly ServerId[] {
-    const all = [...this.#connections.values()]
-    return all.filter(({ extension }) => extension === undefined).map(({ serverId }) => serverId)
+    const { membership } = this.#context
+    return [...this.#connections.values()]
+      .filter(
+        ({ extension, serverId }) => extension === undefined && membership.member(serverId) !== undefined,
+      )
+      .map(({ serverId }) => serverId)
   }
 
   /** Returns the connections of synced observers. */

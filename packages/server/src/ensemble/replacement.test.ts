@@ -68,10 +68,10 @@ async function start(size = 3, settings: Partial<ServerSettings> = {}): Promise<
   return ensemble
 }
 
-/** Connects to the leader as an observer of Apache ZooKeeper with the id 9 does. */
-async function joinAsApache(ensemble: Ensemble, leader: number): Promise<void> {
+/** Connects to the leader as an observer of Apache ZooKeeper does. */
+async function joinAsApache(ensemble: Ensemble, leader: number, serverId: number): Promise<void> {
   const connection = await ensemble.network.connect({ host: 'x', port: 2000 + leader })
-  const data = encodeLearnerInfo({ serverId: 9, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  const data = encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
   const writer = new Writer(64)
   encodePacket(writer, { type: PacketType.observerInfo, zxid: 0, data, auth: null })
   connection.write(writer.take())
@@ -204,17 +204,33 @@ describe('a leader that replaces the data', () => {
   })
 
   it('refuses when a server of Apache ZooKeeper joins while they are written', async () => {
-    const ensemble = await start(3, { reconfigEnabled: true })
+    const ensemble = await start()
     const leader = ensemble.leader!
+    const apache = leader === 1 ? 2 : 1
+    await ensemble.member(apache).crash()
     const { disk } = ensemble.member(leader)
     const openWrite = disk.openWrite.bind(disk)
     disk.openWrite = async (path, options) => {
-      if (path.includes('incoming.')) await joinAsApache(ensemble, leader)
+      if (path.includes('incoming.')) await joinAsApache(ensemble, leader, apache)
       return openWrite(path, options)
     }
     await restore(ensemble, leader, await backup())
-    expect((await untilRestored(ensemble, leader))['problem']).toMatch(/got Apache ZooKeeper as server 9/)
+    expect((await untilRestored(ensemble, leader))['problem']).toContain(
+      `got Apache ZooKeeper as server ${apache}`,
+    )
+    await ensemble.member(apache).start()
     expect(await agreed(ensemble)).toBe('old')
+  })
+
+  it('ignores a server of Apache ZooKeeper that no configuration names, since any program could say that it is one', async () => {
+    const ensemble = await start(3, { reconfigEnabled: true })
+    const leader = ensemble.leader!
+    await joinAsApache(ensemble, leader, 9)
+    await ensemble.advance(100)
+    expect((await restore(ensemble, leader, await backup())).status).toBe(202)
+    await joinAsApache(ensemble, leader, 10)
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    expect(await agreed(ensemble)).toBe('new')
   })
 
   it('takes the old data again, and says so, when the others elect another one before it has installed the new', async () => {
