@@ -115,7 +115,8 @@ export class TurnShares {
     }
     this.#isScheduled = false
     if (this.#waiting.size > 0) this.#schedule()
-    this.#busySince = undefined
+    // While some wait, costly requests that arrive are executed in runs alone, behind them.
+    this.#busySince = this.#waiting.size > 0 ? -Infinity : undefined
   }
 
   #elapsed(): number {
