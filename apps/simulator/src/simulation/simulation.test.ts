@@ -16,7 +16,6 @@ describe('the simulation of ensembles', () => {
     [1, 1],
     [2, 1],
     [3, 1],
-    [4, 1],
     [1, 3],
     [2, 3],
     [1, 5],
@@ -33,6 +32,11 @@ describe('the simulation of ensembles', () => {
     const { violations, stats } = await runPlan(drawPlan(seed, { minutes: 0.05 }))
     expect(violations).toEqual([])
     expect(stats.counts['writes']).toBeGreaterThan(0)
+  })
+
+  it('the first write to ready servers does not wait for a stalled disk (seed 2307431)', async () => {
+    const { violations } = await runPlan(drawPlan(2307431, { minutes: 0.05 }))
+    expect(violations).toEqual([])
   })
 
   it(`${SEEDS} more seeds have no violation`, { timeout: 600_000 }, async () => {
