@@ -83,8 +83,8 @@ describe('a scan of a log', () => {
 
   it('stops where its visitor says so, and continues from there', async () => {
     const disk = await diskWith(HEADER, entry(1), entry(2), entry(3))
-    const { end, entries } = await scanLog(disk, PATH, () => false)
-    expect([end, entries]).toEqual([16 + 53, 1])
+    const { end, entries, isTorn } = await scanLog(disk, PATH, () => false)
+    expect([end, entries, isTorn]).toEqual([16 + 53, 1, false])
     expect(await scanFrom({ offset: end, last: 1 }, HEADER, entry(1), entry(2), entry(3))).toMatchObject({
       zxids: [2, 3],
       entries: 2,

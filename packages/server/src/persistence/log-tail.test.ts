@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest'
-import { lengthWithoutTrailingZeros } from './log-tail.ts'
+import { Writer } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { corruptionIn, findWholeEntry, lengthWithoutTrailingZeros } from './log-tail.ts'
+import { hexBytes } from './testing/log-fixture.ts'
+import { writeEncodedEntry } from './txn-codec.ts'
 
 /** The same in a plain loop. */
 function plainLoop(bytes: Uint8Array, length: number): number {
@@ -30,4 +33,113 @@ it('lengthWithoutTrailingZeros ignores bytes after the length', () => {
   const bytes = new Uint8Array(200).fill(7, 150)
   expect(lengthWithoutTrailingZeros(bytes, 150)).toBe(0)
   expect(lengthWithoutTrailingZeros(bytes, 151)).toBe(151)
+})
+
+/** Returns an entry of 53 bytes. */
+function entry(zxid: number): Uint8Array {
+  const payload = new Uint8Array(40).fill(7)
+  new DataView(payload.buffer).setBigInt64(12, BigInt(zxid))
+  const writer = new Writer()
+  writeEncodedEntry(writer, payload)
+  return writer.take()
+}
+
+const joined = (...parts: readonly Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(parts))
+/** Returns the head of an entry whose checksum matches nothing. */
+const head = (length: number): Uint8Array =>
+  hexBytes(`00000000 01020304 ${(length >>> 0).toString(16).padStart(8, '0')}`)
+
+describe('findWholeEntry', () => {
+  it('finds an entry at any offset, above the last transaction', () => {
+    for (const offset of [12, 13, 500]) {
+      const rest = joined(new Uint8Array(offset).fill(0xff), entry(0x2_0000_0005))
+      expect(findWholeEntry(rest, 0x2_0000_0004)).toBe(offset)
+      expect(findWholeEntry(rest, 0x2_0000_0005)).toBe(-1)
+      expect(findWholeEntry(rest.subarray(0, -1), 0)).toBe(-1)
+    }
+  })
+
+  it('skips what an entry at the start claims as its content, which a client may have chosen', () => {
+    const rest = (claimed: number): Uint8Array => joined(head(claimed), new Uint8Array(20).fill(1), entry(9))
+    // The content would end inside the entry, right before it, or be shorter than that of any entry.
+    for (const [claimed, found] of [
+      [32, -1],
+      [72, -1],
+      [31, 32],
+      [0, 32],
+      [-1, 32],
+      [0x4000_0001, 32],
+      [0x4000_0000, -1],
+    ] as const)
+      expect([claimed, findWholeEntry(rest(claimed), 0)]).toEqual([claimed, found])
+    expect(findWholeEntry(joined(head(40), new Uint8Array(41).fill(1), entry(9)), 0)).toBe(53)
+    expect(findWholeEntry(joined(entry(8).with(20, 9), entry(9)), 0), 'directly behind its end mark').toBe(53)
+  })
+
+  it.each([
+    ['another checksum', 7],
+    ['the upper half of a checksum', 3],
+    ['another content', 30],
+    ['no end mark', 52],
+  ])('does not take bytes with %s for an entry', (_, at) => {
+    const changed = entry(9)
+    changed[at]! ^= 1
+    expect(findWholeEntry(joined(new Uint8Array(12).fill(0xff), changed), 0)).toBe(-1)
+  })
+})
+
+describe('corruptionIn', () => {
+  const ones = (length: number): Uint8Array => new Uint8Array(length).fill(1)
+
+  it('finds none in an entry that a crash cut short', () => {
+    for (const rest of [
+      hexBytes('01'),
+      head(40),
+      head(-1),
+      joined(head(40), ones(1)),
+      joined(head(40), ones(40)),
+    ])
+      expect(corruptionIn(rest, 1000)).toBe(undefined)
+  })
+
+  it('finds a length that the checksum contradicts', () => {
+    for (const length of [0, 39, 41, 0x7fff_ffff]) {
+      const rest = joined(entry(1), ones(600))
+      new DataView(rest.buffer).setInt32(8, length)
+      expect(corruptionIn(rest, 1000)).toBe(
+        `Expected an entry of 40 bytes by its checksum, got a length of ${length}`,
+      )
+    }
+  })
+
+  it.each([-1, 0x4000_0001])('finds a length that no entry has (%i)', (length) => {
+    expect(corruptionIn(joined(head(length), ones(1)), 1000)).toBe(
+      `Expected the length of an entry, got ${length}`,
+    )
+  })
+
+  it('finds an entry with its end mark that does not match its checksum', () => {
+    expect(corruptionIn(entry(1).with(20, 9), 1000)).toBe('Expected an entry that matches its checksum')
+  })
+
+  it('finds an entry without a whole sector of zeros, which a torn write leaves, before its end', () => {
+    const withZeros = (from: number, to: number): Uint8Array =>
+      joined(head(1000), ones(1100)).fill(0, from, to)
+    for (const [from, to, at, isTorn] of [
+      [0, 0, 512, false],
+      [512, 1024, 512, true],
+      [512, 1024, 1024, true],
+      [512, 1024, 513, false],
+      [511, 1023, 513, true],
+      [512, 1023, 512, false],
+      [513, 1024, 512, false],
+      // The sector lies behind the entry.
+      [1024, 1112, 500, false],
+    ] as const)
+      expect([from, at, corruptionIn(withZeros(from, to), at)]).toEqual([
+        from,
+        at,
+        isTorn ? undefined : 'Expected an entry',
+      ])
+  })
 })
