@@ -1,4 +1,4 @@
-import type { MemoryDisk } from '@zabra/runtime'
+import type { Disk, MemoryDisk } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { SessionPasswords } from '../core/sessions/index.ts'
@@ -19,6 +19,18 @@ async function diskWith(content: string, path = PATH): Promise<MemoryDisk> {
   const disk = await diskWithFolder('/data')
   await disk.replaceFile(path, new TextEncoder().encode(content))
   return disk
+}
+
+/** Returns the options of each write of a file from now on. */
+function recordWrites(disk: MemoryDisk): unknown[] {
+  const written: unknown[] = []
+  const write = disk.replaceFile.bind(disk)
+  const replaceFile: Disk['replaceFile'] = (path, bytes, options) => {
+    written.push(options)
+    return write(path, bytes)
+  }
+  Object.assign(disk, { replaceFile })
+  return written
 }
 
 interface Server {
@@ -47,13 +59,22 @@ const apache = new SessionPasswords(undefined)
 describe('the secret of a standalone server', () => {
   it('is made at its first start, readable by the server alone, and used again at the next', async () => {
     const disk = await diskWithFolder('/data')
+    const written = recordWrites(disk)
     const [first] = await load(disk)
+    expect(written).toEqual([{ isSecret: true }])
     const content = await textOf(disk)
     expect(content).toMatch(/^secret=[\da-f]{64}\nsince=never\n$/)
     expect(first.passwordFor(5n)).not.toEqual(apache.passwordFor(5n))
     const [second] = await load(disk, { hasSessions: true })
     expect(second.passwordFor(5n)).toEqual(first.passwordFor(5n))
-    expect(await textOf(disk)).toBe(content)
+    expect([await textOf(disk), written.length]).toEqual([content, 1])
+  })
+
+  it('is made and kept where sessionSecretFile was used before', async () => {
+    const disk = await diskWith('since=never\n')
+    const [first] = await load(disk)
+    expect(await textOf(disk)).toMatch(/^secret=[\da-f]{64}\nsince=never\n$/)
+    expect((await load(disk))[0].passwordFor(5n)).toEqual(first.passwordFor(5n))
   })
 
   it('accepts passwords that follow from ids only for sessions from before its first use', async () => {
@@ -137,7 +158,9 @@ describe('sessionSecretFile', () => {
 describe('the secret that members share', () => {
   it('is made by a member without one, durably, and is not used yet', async () => {
     const disk = await diskWithFolder('/data')
+    const written = recordWrites(disk)
     const shared = await loadShared(disk)
+    expect(written).toEqual([{ isSecret: true }])
     expect(shared.current).toMatchObject({ generation: 0, since: undefined })
     expect(shared.passwords.passwordFor(5n)).toEqual(apache.passwordFor(5n))
     expect(await textOf(disk)).toMatch(/^secret=[\da-f]{64}\nsince=unused\ngeneration=0\n$/)
@@ -147,11 +170,11 @@ describe('the secret that members share', () => {
   it('is used once it has a time, by which it is loaded at the next start', async () => {
     const disk = await diskWithFolder('/data')
     const shared = await loadShared(disk)
-    const adopting = [0, SINCE].map((since) => shared.adopt({ generation: 3, bytes: BYTES, since }))
+    const adopting = [0, SINCE].map((since) => shared.adopt({ generation: 34, bytes: BYTES, since }))
     expect(shared.passwords.hasSecret).toBe(true)
     await Promise.all(adopting)
-    expect(await textOf(disk)).toBe(`secret=${HEX}\nsince=${SINCE}\ngeneration=3\n`)
-    expect((await loadShared(disk)).current).toEqual({ generation: 3, bytes: BYTES, since: SINCE })
+    expect(await textOf(disk)).toBe(`secret=${HEX}\nsince=${SINCE}\ngeneration=34\n`)
+    expect((await loadShared(disk)).current).toEqual({ generation: 34, bytes: BYTES, since: SINCE })
   })
 
   it('is that of a standalone server that becomes a member, used since its first session', async () => {
