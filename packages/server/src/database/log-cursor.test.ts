@@ -1,6 +1,8 @@
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { createOf } from '../core/testing/create-of.ts'
+import { LogRange, type RawTxn } from '../persistence/index.ts'
+import { LogCursor } from './log-cursor.ts'
 
 import {
   LeaderHistory,
@@ -21,6 +23,44 @@ async function member(
   await fixture.runRole(leader.txns)
   return fixture
 }
+
+describe('LogCursor', () => {
+  /** Reads the transactions after 1:1 up to a point from a log that holds some. Resolves to their zxids. */
+  async function read(counters: readonly number[], upTo: number, onEnd = (): void => {}): Promise<number[]> {
+    async function* log(): AsyncGenerator<RawTxn, void, undefined> {
+      for (const counter of counters) yield { zxid: zxidOf(1, counter), payload: new Uint8Array(0) }
+    }
+    const bounds = { logRange: new LogRange(0), folder: FOLDER, upTo }
+    const cursor = new LogCursor(zxidOf(1, 1), () => Promise.resolve(log()), bounds, onEnd)
+    return (await collect(cursor)).map(({ zxid }) => zxid)
+  }
+
+  it('ends at its bound and releases the files, as it does when it rejects or is left', async () => {
+    let ended = 0
+    const onEnd = (): void => void ended++
+    expect(await read([2, 3], zxidOf(1, 3), onEnd)).toEqual([zxidOf(1, 2), zxidOf(1, 3)])
+    expect(ended).toBe(1)
+    await read([3], zxidOf(1, 3), onEnd).catch(() => {})
+    expect(ended).toBe(2)
+    const bounds = { logRange: new LogRange(0), folder: FOLDER, upTo: 0 }
+    const unread = new LogCursor(0, () => Promise.reject(new Error('Not read')), bounds, onEnd)
+    expect(await unread.return()).toEqual({ done: true, value: undefined })
+    expect(ended).toBe(3)
+  })
+
+  it.each([
+    ['the first transaction is missing', [3], '0x100000001, got 0x100000003'],
+    ['a transaction is missing in the middle', [2, 4], '0x100000002, got 0x100000004'],
+    ['the last transaction is missing', [2, 3], '0x100000003, got 0x100000004'],
+  ])('sends nothing that follows a gap: %s', async (_, counters, message) => {
+    const reading = read(counters, zxidOf(1, 4))
+    await expect(reading).rejects.toThrow(`Expected the transaction after ${message}`)
+    await expect(reading).rejects.toMatchObject({
+      name: 'DamageError',
+      action: 'Send the learner a snapshot.',
+    })
+  })
+})
 
 describe('readHistory', () => {
   it('returns the transactions between any two points, over files and epochs', async () => {
