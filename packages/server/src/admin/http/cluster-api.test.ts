@@ -62,6 +62,17 @@ describe('/api/v1/cluster', () => {
     expect(member.ageMs).toBeGreaterThanOrEqual(5000)
   })
 
+  it('says that members on its own host have no client address, and does not ask itself for them', async () => {
+    ensemble = await Ensemble.start(3)
+    const { members } = await ask(1)
+    for (const { id, state, problem } of members)
+      expect([id, state, problem]).toEqual(
+        id === 1
+          ? [1, expect.stringMatching(/leader|follower/), null]
+          : [id, 'unknown', expect.stringContaining(`write it behind server.${id}, as in …;2181`)],
+      )
+  })
+
   it('shows a standalone server alone', async () => {
     const server = await TestServer.start()
     const { text } = await server.http.request('/api/v1/cluster')

@@ -89,14 +89,17 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
       version: null,
       failuresLeft: 0,
     })
-  const { clientPort } = settings
+  const ownHosts = hostsOf(configuration.members.get(settings.serverId))
+  // On the host of this server its client port is that of this server, which must not answer for another member.
+  const clientPortOf = (member: MemberConfiguration): number | undefined =>
+    hostsOf(member).some((host) => ownHosts.includes(host)) ? undefined : settings.clientPort
   const members = await Promise.all(
     [...configuration.members.values()].map(async (member) =>
       member.id === settings.serverId
         ? { ...describeMember(member), ...own }
         : {
             ...describeMember(member),
-            ...describeProbed(await cluster.ask(member, clientPort), platform.clock.monotonic()),
+            ...describeProbed(await cluster.ask(member, clientPortOf(member)), platform.clock.monotonic()),
           },
     ),
   )
@@ -109,6 +112,9 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
     failuresLeft: failuresLeft(configuration, up),
   })
 }
+
+const hostsOf = (member: MemberConfiguration | undefined): readonly string[] =>
+  member?.addresses.map(({ host }) => host) ?? []
 
 const SERVING: ReadonlySet<string> = new Set(['leader', 'follower', 'standalone'])
 

@@ -49,7 +49,7 @@ export class ClusterProbe {
 
   async #probe(member: MemberConfiguration, clientPort: number | undefined): Promise<ProbedMember> {
     const before = this.#members.get(member.id)
-    const probed = await this.#question(addressOf(member, clientPort)).then(
+    const probed = await this.#question(member.id, addressOf(member, clientPort)).then(
       (answer) => ({ answer, answeredAt: this.#now(), problem: undefined }),
       (error: unknown) => ({
         answer: before?.answer,
@@ -61,8 +61,11 @@ export class ClusterProbe {
     return probed
   }
 
-  async #question(address: Address | undefined): Promise<MemberAnswer> {
-    if (address === undefined) throw new Error('the configuration names no client address of it')
+  async #question(id: ServerId, address: Address | undefined): Promise<MemberAnswer> {
+    if (address === undefined)
+      throw new Error(
+        `the configuration names no client address of it: write it behind server.${id}, as in …;2181`,
+      )
     const { network, clock } = this.#platform
     const timeout = new AbortController()
     const cancel = clock.after(TIMEOUT_MS, 'state of another member', () => timeout.abort())
