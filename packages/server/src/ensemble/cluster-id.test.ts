@@ -50,6 +50,19 @@ describe('a new ensemble', () => {
     expect(await finalIds(ensemble)).toHaveLength(1)
   })
 
+  it('gives its id to a former leader whose own was only proposed', async () => {
+    const ensemble = new Ensemble(3)
+    for (const id of [1, 2]) await ensemble.member(id).start()
+    await ensemble.allServe()
+    const final = await finalIds(ensemble)
+    const { disk } = ensemble.member(3)
+    await disk.makeFolder(FOLDER)
+    const proposed = { generation: 0, bytes: new Uint8Array(16).fill(0xab), isProposed: true }
+    await writeClusterId(disk, FOLDER, proposed)
+    await ensemble.startServing(3)
+    expect(await finalIds(ensemble)).toEqual(final)
+  })
+
   it(`has never two final ids in ${HISTORIES} random histories of crashes`, async () => {
     for (let seed = 1; seed <= HISTORIES; seed++) {
       const random = new SeededRandom(seed)
