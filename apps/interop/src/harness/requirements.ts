@@ -9,6 +9,8 @@ const works = (program: string, args: string[]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0
 
 export const python = '/usr/bin/python3'
+/** A Python with moto. */
+export const motoPython = process.env['ZABRA_PYTHON'] ?? 'python3'
 export const chromium = '/usr/bin/chromium'
 export const cliMt = '/usr/lib/zookeeper/bin/cli_mt'
 
@@ -55,6 +57,10 @@ const probes = {
     works('prometheus', ['--version'])
       ? undefined
       : "prometheus does not run; install Debian's prometheus package",
+  moto: () =>
+    works(motoPython, ['-c', 'import moto.server, flask'])
+      ? undefined
+      : `${motoPython} has no moto; install moto[server] of PyPI, and name its Python with ZABRA_PYTHON`,
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 
