@@ -187,6 +187,7 @@ export interface BackupOptions {
 
 export interface BackupSource {
     readonly name: string;
+    readonly cluster?: string | undefined;
     takeSnapshot(): Promise<SourceSnapshot>;
     readLog(after: Zxid): Promise<SourceLog | undefined>;
 }
@@ -333,6 +334,7 @@ export type SnapshotManifest = z.infer<typeof snapshotManifest>;
 declare const logManifest: z.ZodMiniObject<{
     format: z.ZodMiniLiteral<1>;
     lineage: z.ZodMiniString<string>;
+    cluster: z.ZodMiniOptional<z.ZodMiniString<string>>;
     time: z.ZodMiniInt;
     server: z.ZodMiniString<string>;
     key: z.ZodMiniNullable<z.ZodMiniString<string>>;
@@ -357,6 +359,7 @@ export declare const manifestName: (manifest: Manifest) => string;
 declare const snapshotManifest: z.ZodMiniObject<{
     format: z.ZodMiniLiteral<1>;
     lineage: z.ZodMiniString<string>;
+    cluster: z.ZodMiniOptional<z.ZodMiniString<string>>;
     time: z.ZodMiniInt;
     server: z.ZodMiniString<string>;
     key: z.ZodMiniNullable<z.ZodMiniString<string>>;
