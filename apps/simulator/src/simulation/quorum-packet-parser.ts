@@ -21,6 +21,9 @@ export const PacketType = {
   INFORMANDACTIVATE: 19,
 } as const
 
+/** Packets between members of Zabra alone (quorum-protocol 18.5 to 18.7). */
+const isExtension = (type: number): boolean => type >= 0x7a01 && type <= 0x7a03
+
 /** The end of a snapshot on the wire: a string with its length. */
 const SIGNATURE = Uint8Array.of(0, 0, 0, 10, ...new TextEncoder().encode('BenWasHere'))
 
@@ -76,7 +79,7 @@ export class QuorumPacketParser {
     if (bytes.length - at < 20) return -1
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const type = view.getInt32(at)
-    if (type < 1 || type > 19) {
+    if ((type < 1 || type > 19) && !isExtension(type)) {
       this.isBroken = true
       return -1
     }
