@@ -2,14 +2,32 @@ import { makeZxid, OpCode, Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
-import { PacketSplitter, PacketType, PROTOCOL_VERSION, writePacket } from '../core/zab/index.ts'
-import { encodeLoggedTxn } from '../persistence/index.ts'
+import {
+  encodeMemberExtension,
+  LEADER_INFO_BYTES,
+  PacketSplitter,
+  PacketType,
+  PROTOCOL_VERSION,
+  withExtension,
+  writePacket,
+  type MemberExtension,
+} from '../core/zab/index.ts'
+import { encodeLoggedTxn, readClusterId } from '../persistence/index.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 const MIB = 1 << 20
 
-/** Plays the leader that member 1 has elected, until member 1 serves. Collects what member 1 acknowledges from then on. */
-async function playLeader(): Promise<{ ensemble: Ensemble; connection: Connection; acknowledged: number[] }> {
+interface PlayedLeader {
+  readonly ensemble: Ensemble
+  readonly connection: Connection
+  readonly acknowledged: number[]
+}
+
+/**
+ * Plays the leader that member 1 has elected, until member 1 serves. Collects what member 1 acknowledges from then on. `said` is what the
+ * leader says of itself; one of Apache ZooKeeper says nothing.
+ */
+async function playLeader(said?: MemberExtension): Promise<PlayedLeader> {
   const ensemble = new Ensemble(3)
   const acknowledged: number[] = []
   let leading: Connection | undefined
@@ -19,12 +37,13 @@ async function playLeader(): Promise<{ ensemble: Ensemble; connection: Connectio
       writePacket(writer, type, zxid, data)
       connection.write(writer.take())
     }
-    const version = new Uint8Array(4)
+    const version = new Uint8Array(LEADER_INFO_BYTES)
     new DataView(version.buffer).setInt32(0, PROTOCOL_VERSION)
+    const info = said === undefined ? version : withExtension(version, said)
     const splitter = new PacketSplitter({
       maxData: 1024,
       packet: (type, zxid) => {
-        if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(1, 0), version)
+        if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(1, 0), info)
         if (type === PacketType.ackEpoch) {
           send(PacketType.diff, 0)
           send(PacketType.newLeader, makeZxid(1, 0))
@@ -68,4 +87,39 @@ it('a learner stops reading from its leader while its disk is behind, and resume
   expect(unread).toBeLessThan(18)
   release()
   await ensemble.until('everything', () => acknowledged.at(-1) === makeZxid(1, 80), 2000)
+})
+
+const cluster = (byte: number, isProposed: boolean) => ({
+  generation: 0,
+  bytes: new Uint8Array(16).fill(byte),
+  isProposed,
+})
+const saidWith = (byte: number, isProposed: boolean): MemberExtension => ({
+  level: 1,
+  sharesSecret: false,
+  hasData: true,
+  cluster: cluster(byte, isProposed),
+})
+
+it.each([
+  ['takes the final id of its ensemble', saidWith(1, true), saidWith(1, false), cluster(1, false)],
+  [
+    'keeps the id that its leader has introduced itself with',
+    saidWith(1, true),
+    saidWith(2, false),
+    cluster(1, true),
+  ],
+  [
+    'takes no id from a leader that has not introduced itself',
+    undefined,
+    saidWith(2, false),
+    cluster(0, false),
+  ],
+])('a learner %s', async (_, introduced, confirmed, expected) => {
+  const { ensemble, connection } = await playLeader(introduced)
+  const writer = new Writer(64)
+  writePacket(writer, PacketType.clusterId, -1, encodeMemberExtension(confirmed))
+  connection.write(writer.take())
+  await ensemble.untilIdle()
+  expect(await readClusterId(ensemble.member(1).disk, '/data/version-2')).toEqual(expected)
 })

@@ -4,7 +4,7 @@ import type { ClientChannel } from '../connections/client-channel.ts'
 import type { HealthCheck } from '../admin/index.ts'
 import type { Histogram } from '../core/histogram.ts'
 import { UNTRUSTED_ZXID } from '../core/election/index.ts'
-import type { ServerId } from '../core/quorum/index.ts'
+import { isSameCluster, type ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
@@ -301,12 +301,17 @@ export class LearnerRole implements ActiveRole {
     if (this.#master === this.#leaderId) stopPermit.connect(this.#stopPermits)
   }
 
-  /** Takes the id of the ensemble, which a quorum has. */
+  /** Makes the id of the leader final, which a quorum has. Ignores another id: only that of LEADERINFO is compared with the own one. */
   #onClusterId(data: Uint8Array | null): void {
     const said = decodeMemberExtension(data)
-    if (said === undefined) return
-    this.#executor.add(() => this.#context.cluster.follow(said))
-    this.#observers?.clusterConfirmed(said)
+    const introduced = this.#leaderSaid
+    if (said === undefined || introduced === undefined) return
+    if (!isSameCluster(said.cluster, introduced.cluster)) return
+    this.#executor.add(async () => {
+      await this.#context.cluster.follow(said)
+      // Observers that connect while the id is stored get the proposed one first.
+      this.#observers?.clusterConfirmed(said)
+    })
   }
 
   /** Logs how the leader syncs this server. */
