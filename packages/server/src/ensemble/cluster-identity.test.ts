@@ -111,6 +111,55 @@ describe('a member', () => {
     expect(returned.identity.current).toEqual(foreign)
   })
 
+  it.each([
+    [
+      'a final id, for one that it has proposed',
+      cluster(0, 3, true),
+      true,
+      [said(cluster(0, 9, true)), said(foreign)],
+      foreign,
+    ],
+    [
+      'a final id of a voter with data, for its own while it has none',
+      formed,
+      false,
+      [said(foreign)],
+      foreign,
+    ],
+    [
+      'a proposed id, rather than to draw another one',
+      NO_CLUSTER,
+      true,
+      [said(cluster(0, 9, true))],
+      cluster(0, 9, true),
+    ],
+    ['no id of a voter without data, for its own final one', formed, false, [said(foreign, false)], formed],
+    ['no other id for its own final one', formed, true, [said(foreign)], formed],
+    [
+      'no id while a voter runs Apache ZooKeeper',
+      cluster(0, 3, true),
+      true,
+      [said(foreign), undefined],
+      cluster(0, 3, true),
+    ],
+  ])('as the leader takes %s', async (_, current, hasData, voters, expected) => {
+    const { identity } = await create(current, { hasData })
+    await identity.propose(voters)
+    expect(identity.current).toEqual(expected)
+  })
+
+  it('counts no voter that keeps a final id of its own as one that has stored the proposed id', async () => {
+    const { identity } = await create(cluster(0, 3, true))
+    const voters = [NO_CLUSTER, cluster(0, 9, true), formed, foreign].map((id) => said(id))
+    expect([...voters, said(foreign, false)].map((voter) => identity.isTakenBy(voter))).toEqual([
+      true,
+      true,
+      true,
+      false,
+      true,
+    ])
+  })
+
   it.each(['0-00\n', '0-00000000000000000000000000000000\n', '256-11111111111111111111111111111111\n'])(
     'does not start with the id %j, which cannot be read',
     async (text) => {

@@ -3,6 +3,7 @@ import {
   compareClusters,
   formatClusterId,
   hasClusterId,
+  isFinal,
   isSameCluster,
   type ClusterId,
   type ServerId,
@@ -114,14 +115,25 @@ export class ClusterIdentity {
   }
 
   /**
-   * Gives an ensemble without an id one, by its leader, before the epoch begins: a final one of a voter, else one that is proposed.
-   * `voters` is what the other voters say that are connected: they are a quorum with this member. Leaves the ensemble without one while
-   * one of them runs Apache ZooKeeper. Durable when it resolves.
+   * Gives an ensemble without a final id one, by its leader, before the epoch begins: the final one of a voter, else one that is
+   * proposed. `voters` is what the other voters say that are connected: they are a quorum with this member. Changes nothing while one of
+   * them runs Apache ZooKeeper. Durable when it resolves.
    */
   async propose(voters: readonly (MemberExtension | undefined)[]): Promise<void> {
-    if (hasClusterId(this.#current) || voters.includes(undefined)) return
-    const known = voters.find((said) => hasClusterId(said!.cluster) && !said!.cluster.isProposed)
-    await this.#store(known?.cluster ?? this.#draw(true))
+    const isOwnFinal = isFinal(this.#current)
+    if ((isOwnFinal && this.#hasData) || this.wasRecovered || voters.includes(undefined)) return
+    // The final id of a server without data may be replaced: the server was started alone before.
+    const known = voters.find((said) => isFinal(said!.cluster) && (said!.hasData || !isOwnFinal))
+    if (known !== undefined) return this.#store(known.cluster)
+    if (hasClusterId(this.#current)) return
+    // Leaders of Apache ZooKeeper in between may have lost an id that a quorum has stored: a voter may have it.
+    const proposed = voters.find((said) => hasClusterId(said!.cluster))
+    await this.#store(proposed?.cluster ?? this.#draw(true))
+  }
+
+  /** Returns whether a voter that has acknowledged NEWLEADER has the id of this leader: it keeps a final one that belongs to its data. */
+  isTakenBy({ cluster, hasData }: MemberExtension): boolean {
+    return !hasData || !isFinal(cluster) || isSameCluster(cluster, this.#current)
   }
 
   #draw(isProposed: boolean): ClusterId {

@@ -145,7 +145,8 @@ export class Learners {
     const { cluster, membership, failed } = this.#context
     if (!cluster.current.isProposed) return
     const have = this.#voters().filter(
-      ({ extension, hasAckedNewLeader }) => extension !== undefined && hasAckedNewLeader,
+      ({ extension, hasAckedNewLeader }) =>
+        extension !== undefined && hasAckedNewLeader && cluster.isTakenBy(extension),
     )
     const ids = new Set([membership.self, ...have.map(({ serverId }) => serverId)])
     if (!verifierOf(membership.active).isQuorum(ids)) return

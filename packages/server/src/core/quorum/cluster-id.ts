@@ -24,6 +24,9 @@ export const NO_CLUSTER: ClusterId = {
 export const hasClusterId = ({ generation, bytes }: ClusterId): boolean =>
   generation > 0 || bytes.some((byte) => byte !== 0)
 
+/** Whether no leader may replace the id. */
+export const isFinal = (id: ClusterId): boolean => hasClusterId(id) && !id.isProposed
+
 export const isSameCluster = (a: ClusterId, b: ClusterId): boolean =>
   a.generation === b.generation && a.bytes.every((byte, index) => byte === b.bytes[index])
 
@@ -65,6 +68,3 @@ export function compareClusters(own: ClusterClaim, other: ClusterClaim): 'compat
 }
 
 const isOpen = ({ cluster, hasData }: ClusterClaim): boolean => cluster.generation === 0 && !hasData
-
-/** Whether no leader may replace the id. */
-const isFinal = (id: ClusterId): boolean => hasClusterId(id) && !id.isProposed

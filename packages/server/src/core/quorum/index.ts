@@ -21,6 +21,7 @@ export {
   CLUSTER_ID_BYTES,
   formatClusterId,
   hasClusterId,
+  isFinal,
   isSameCluster,
   MAX_GENERATION,
   NO_CLUSTER,
