@@ -15,7 +15,14 @@ for (const [name, value] of Object.entries(values))
     console.error(`Expected a positive number for --${name}, got ${value}`)
     process.exit(2)
   }
-const env = { ...process.env, ZABRA_SOAK_MINUTES: values.minutes, ZABRA_SOAK_ZNODES: values.znodes }
+// At the end the trees of all members are compared in one process: about a kilobyte a znode.
+const heap = `${process.env.NODE_OPTIONS ?? ''} --max-old-space-size=${2048 + Math.ceil(Number(values.znodes) / 250)}`
+const env = {
+  ...process.env,
+  NODE_OPTIONS: heap,
+  ZABRA_SOAK_MINUTES: values.minutes,
+  ZABRA_SOAK_ZNODES: values.znodes,
+}
 const child = spawn('pnpm', ['exec', 'vitest', 'run', 'src/soak.test.ts'], { stdio: 'inherit', env })
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code) => (process.exitCode = code ?? 1))

@@ -9,6 +9,8 @@ export interface Sample {
   readonly residentBytes: number
   /** The longest hold of the event loop, in milliseconds. */
   readonly holdMs: number
+  /** The longest garbage collection, in milliseconds. */
+  readonly collectionMs: number
 }
 
 /** Reads the figures of the members that run and resets their holds. */
@@ -25,6 +27,7 @@ export async function sample(ensemble: Ensemble): Promise<Sample[]> {
         heapBytes: figure('heap_used_bytes'),
         residentBytes: member.residentBytes,
         holdMs: figure('max_event_loop_hold_ms'),
+        collectionMs: figure('max_gc_pause_ms'),
       }
     }),
   )
@@ -35,4 +38,4 @@ const largest = (numbers: readonly number[]): number => Math.max(...numbers)
 
 /** Returns the figures of some samples as one line. */
 export const describeSamples = (samples: readonly Sample[]): string =>
-  `heap ${mib(largest(samples.map(({ heapBytes }) => heapBytes)))}, resident ${mib(largest(samples.map(({ residentBytes }) => residentBytes)))}, longest hold ${largest(samples.map(({ holdMs }) => holdMs)).toFixed(0)} ms`
+  `heap ${mib(largest(samples.map(({ heapBytes }) => heapBytes)))}, resident ${mib(largest(samples.map(({ residentBytes }) => residentBytes)))}, longest hold ${largest(samples.map(({ holdMs }) => holdMs)).toFixed(0)} ms, longest collection ${largest(samples.map(({ collectionMs }) => collectionMs)).toFixed(0)} ms`
