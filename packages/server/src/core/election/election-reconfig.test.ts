@@ -9,6 +9,13 @@ describe('an election with a proposed configuration that is not committed', () =
     expect(new ElectionHarness(1).look(old).sent.map((line) => line[0])).toEqual(['2'])
   })
 
+  it('has the server that the proposed configuration adds as a candidate, and a server in neither without one', () => {
+    const [active, proposed] = [ensemble([1, 2, 3]), ensemble([1, 2, 3, 4], 'version=5')]
+    const state = { zxid: 0x60, epoch: 2, active, proposed }
+    expect(new ElectionHarness(4).look(state).sent).toContain('1: looking 4@1 60 2')
+    expect(new ElectionHarness(5).look(state).sent.some((line) => line.includes('5@'))).toBe(false)
+  })
+
   it('needs a quorum of both configurations to decide', () => {
     const harness = new ElectionHarness(1).look({ proposed: ensemble([3, 4, 5], 'version=9') })
     harness.receive(3, { vote: vote(3) })

@@ -194,14 +194,15 @@ export class Election {
   }
 
   /**
-   * Returns the initial vote. A voter votes for itself. An observer votes for no server. A participant that the
-   * configuration does not contain yet sends its zxid and epoch, without a candidate.
+   * Returns the initial vote. A voter votes for itself, also one that only a proposed configuration contains: it may be the only one
+   * that has the latest history. An observer votes for no server. A participant that no configuration contains yet sends its zxid
+   * and epoch, without a candidate.
    */
   #ownVote(): Vote {
     const { active, zxid, epoch } = this.#own!
     const { self } = this.#options
     if (this.#isObserver()) return { leader: NO_VALUE, zxid: NO_VALUE, round: this.#round, epoch: NO_VALUE }
-    const leader = active.members.has(self) ? self : NO_VALUE
+    const leader = active.members.has(self) || this.#voters.includes(self) ? self : NO_VALUE
     return { leader, zxid, round: this.#round, epoch }
   }
 
