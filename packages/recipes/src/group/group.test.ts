@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
 import { client, cutOff, other, run, setupEachTest, world } from '../testing/setup.ts'
 import {
@@ -48,6 +48,17 @@ describe('a group', () => {
     await run(me.release())
     await world.settle()
     expect(changes.at(-1)).toMatchObject({ left: ['a/1'] })
+  })
+
+  it('causes no warning of Node when many callers follow the changes', async () => {
+    const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const group = groupOf(client)
+    const callers = Array.from({ length: 20 }, () => world.collect(group.changes()))
+    await world.settle()
+    expect(callers.every((changes) => changes.length === 1)).toBe(true)
+    expect(warning).not.toHaveBeenCalled()
+    warning.mockRestore()
+    await run(group.close())
   })
 
   it('rejects an id that another live member has, unlike kazoo and Curator', async () => {

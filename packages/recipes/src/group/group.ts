@@ -5,6 +5,7 @@ import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-n
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
+import { callSignal } from '../support/call-signal.ts'
 import { delay } from '../support/delay.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { difference, type Difference } from './decide.ts'
@@ -127,7 +128,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
   async *changes(options: Abortable = {}): AsyncGenerator<GroupChange<T>, void, undefined> {
     checkOptions(`group.changes ${this.path}`, options, abortable)
     const { signal } = options
-    const stopped = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal])
+    const stopped = callSignal(this.#stop.signal, signal)
     const cache = new TreeCache(this.#client, this.path, { depth: 1 })
     let known: ReadonlyMap<string, { readonly value: T }> = new Map()
     let hasEmitted = false

@@ -1,6 +1,6 @@
 import { ClosedError, type Client } from '@zabra/client/core'
 import { SeededRandom } from '@zabra/runtime'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
 import { rejectionOf } from '../testing/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
@@ -37,6 +37,19 @@ describe('a leader election', () => {
     await run(one.rest.return(undefined))
     expect(await line()).toEqual([])
     expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('causes no warning of Node when many callers wait for leadership or observe it', async () => {
+    const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const election = of(a, 'a')
+    const waiting = Array.from({ length: 20 }, () => election.acquire().catch(() => {}))
+    const observers = Array.from({ length: 20 }, () => world.collect(election.observe()))
+    await world.settle()
+    expect(observers.every((seen) => seen.length > 0)).toBe(true)
+    expect(warning).not.toHaveBeenCalled()
+    warning.mockRestore()
+    await run(election.close())
+    await run(Promise.all(waiting))
   })
 
   it('returns leadership after a short break with the same token and no new znode (CURATOR-644, CURATOR-645)', async () => {

@@ -17,6 +17,7 @@ import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
 import type { Participant } from '../handles/lock-timeout.ts'
 import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
 import { acquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
+import { callSignal } from '../support/call-signal.ts'
 import { withLimits } from '../support/limits.ts'
 import { uuid } from '../support/uuid.ts'
 import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
@@ -93,7 +94,7 @@ export class LeaderElection implements AsyncDisposable {
     const waiting = { operation: 'acquire', path: this.path, explain }
     return withLimits(this.client, options, waiting, async (signal) => {
       const closing = this.#closing.signal
-      const stop = signal === undefined ? closing : AbortSignal.any([signal, closing])
+      const stop = callSignal(closing, signal)
       const closed = (): AbortedError =>
         new AbortedError(`acquire ${this.path}: the election was closed`, {
           operation: 'acquire',
@@ -128,7 +129,7 @@ export class LeaderElection implements AsyncDisposable {
   async *leadership(options: Abortable = {}): AsyncGenerator<LockHandle, void, undefined> {
     checkOptions(`leadership ${this.path}`, options, abortable)
     const { signal } = options
-    const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
+    const stop = callSignal(this.#closing.signal, signal)
     const term = new LeadershipTerm((entry) => this.#resign(entry))
     const abort = (): void => this.#track(term.leave())
     stop.addEventListener('abort', abort, { once: true })
@@ -174,7 +175,7 @@ export class LeaderElection implements AsyncDisposable {
   observe(options: Abortable = {}): AsyncGenerator<Leader | undefined> {
     checkOptions(`observe ${this.path}`, options, abortable)
     const { signal } = options
-    const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
+    const stop = callSignal(this.#closing.signal, signal)
     const look = this.#options.announce ? readAnnouncement(this.#leaderPath) : readQueueHead(this.#queue)
     return observeLeaders(this.client, look, stop)
   }
