@@ -1,5 +1,6 @@
 // pnpm sim: bundles the simulator and runs it in a process of its own, so that source maps and signals work.
 import { execFileSync, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { repository } from '@zabra/testkit/mutants'
 import { bundle, nodeOptions } from './bundle.mjs'
@@ -7,6 +8,12 @@ import { huntMutants, mutantsOf } from './hunt-mutants.mjs'
 import { variantOf } from './variants.mjs'
 
 const args = process.argv.slice(2).filter((argument) => argument !== '--')
+if (args.includes('--help') || args.includes('-h')) {
+  // The examples of the documentation are the usage.
+  const page = readFileSync(join(repository, 'docs/simulation.md'), 'utf8')
+  console.log(/```sh\n(.*?)```/s.exec(page)[1].trim())
+  process.exit()
+}
 const take = (name) => (args.includes(name) ? args.splice(args.indexOf(name), 2)[1] : undefined)
 const [variant, planted] = [variantOf(take('--variant')), take('--plant')]
 const recipes = args.indexOf('--recipes')
