@@ -12,6 +12,8 @@ import { SoakDisks } from './soak/soak-disks.ts'
 /** How long the soak lasts; it is left out by default. */
 const minutes = Number(process.env['ZABRA_SOAK_MINUTES'] ?? 0)
 const znodes = Number(process.env['ZABRA_SOAK_ZNODES'] ?? 1_000_000)
+/** How long no member is disturbed between two disturbances, in milliseconds. */
+const calmMs = 1000 * Number(process.env['ZABRA_SOAK_CALM'] ?? 15)
 const seed = seedFromEnv()
 /** Writes to acknowledge between two disturbances. */
 const WRITES = 50
@@ -125,6 +127,7 @@ describe.runIf(minutes > 0)(`a soak of ${minutes} minutes with ${znodes} znodes`
             const taken = await sample(ensemble)
             samples.push(taken)
             console.log(`soak: ${name}, ${describeSamples(taken)}`)
+            await pause(calmMs)
           }
         },
       )
