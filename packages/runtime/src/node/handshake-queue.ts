@@ -9,8 +9,8 @@ const MAX_TURN_MS = 3
 const PLACES = 64
 const PLACES_OF_ADDRESS = 32
 /**
- * Places of a handshake in which the client has to send a second ClientHello, or is asked for a certificate: OpenSSL checks every
- * signature of a chain, trusted or not, which takes up to 320 ms, and Node has no limit for chains.
+ * Places of a handshake in which the client has to send a second ClientHello, or may show a chain of certificates without a trusted
+ * authority: OpenSSL checks every signature of it, which takes up to 320 ms, and Node has no limit for chains.
  */
 const PLACES_OF_COSTLY = 16
 /** The same for a client that is asked for a certificate, from an address that has shown a trusted one. */
@@ -228,14 +228,18 @@ export class HandshakeQueue {
   /** Returns the places that a handshake takes: more than one if what the client sends next may be costly. */
   #placesOf(handshake: Handshake): number {
     const { asksForCertificate, needsRetry } = handshake
-    const isCostly = needsRetry || (asksForCertificate && !this.#trusted.has(hostOf(handshake)))
+    const isCostly = needsRetry || this.#mayShowChain(handshake)
     return isCostly ? PLACES_OF_COSTLY : asksForCertificate ? PLACES_OF_TRUSTED : 1
+  }
+
+  /** Returns whether the client may show a chain of certificates without a trusted authority. */
+  #mayShowChain(handshake: Handshake): boolean {
+    return handshake.asksForCertificate && !this.#trusted.has(hostOf(handshake))
   }
 
   #isPaused(handshake: Handshake, now: number): boolean {
     const host = hostOf(handshake)
-    const { asksForCertificate } = handshake
-    if (asksForCertificate && now < this.#commonPauseUntil && !this.#trusted.has(host)) return true
+    if (now < this.#commonPauseUntil && this.#mayShowChain(handshake)) return true
     const until = this.#pausedUntil.get(host)
     if (until !== undefined && until > now) return true
     this.#pausedUntil.delete(host)
@@ -243,8 +247,13 @@ export class HandshakeQueue {
   }
 
   #hasPlace(state: HostState, handshake: Handshake): boolean {
-    const places = this.#placesOf(handshake)
-    return this.#places + places <= PLACES && state.places + places <= PLACES_OF_ADDRESS
+    return this.#places + this.#placesOf(handshake) <= PLACES && this.#hasOwnPlace(state, handshake)
+  }
+
+  /** Returns whether its address has a place for a handshake. It has one for a chain: two might arrive in the same turn. */
+  #hasOwnPlace(state: HostState, handshake: Handshake): boolean {
+    const limit = this.#mayShowChain(handshake) ? PLACES_OF_COSTLY : PLACES_OF_ADDRESS
+    return state.places + this.#placesOf(handshake) <= limit
   }
 
   #retryLater(): void {
@@ -264,8 +273,8 @@ export class HandshakeQueue {
       const [handshake] = state.waiting
       if (handshake === undefined || this.#isPaused(handshake, now) || this.#hasPlace(state, handshake))
         continue
-      const isOwn = state.places + this.#placesOf(handshake) > PLACES_OF_ADDRESS
-      const [oldest] = (isOwn ? state : this.#largestHost()).started
+      const isInOwnWay = !this.#hasOwnPlace(state, handshake)
+      const [oldest] = (isInOwnWay ? state : this.#largestHost()).started
       if (oldest !== undefined && now - oldest[1].at >= MAX_HOLD_MS)
         oldest[0].abandon(`others wait, and its TLS handshake took more than ${MAX_HOLD_MS} ms`)
     }

@@ -187,7 +187,7 @@ describe('a TLS handshake', () => {
   })
 
   it.each(['need', 'want'] as const)(
-    'that fails by a long chain of certificates closes those of its address that have begun, where they are %sed',
+    'that may show a chain of certificates waits for another of its address, for a second at most, where they are %sed',
     async (clientAuth) => {
       const server = await serve(
         tlsNetwork({ keyStore: store('server.pem'), trustStore: store('authority.pem'), clientAuth }),
@@ -208,7 +208,7 @@ describe('a TLS handshake', () => {
       const reasons = [await server.next(), await server.next()]
       expect(reasons).toEqual(
         expect.arrayContaining([
-          expect.stringMatching(/a handshake of 127.0.0.1 has failed after \d+ bytes/),
+          expect.stringContaining('others wait, and its TLS handshake took more than 1000 ms'),
           expect.stringContaining('its certificate is not trusted'),
         ]),
       )
