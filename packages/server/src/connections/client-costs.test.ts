@@ -131,13 +131,17 @@ describe('costly requests of many connections at once', () => {
     expect(atReply.slice(0, -1).reduce((sum, replies) => sum + replies)).toBeLessThan(15)
   })
 
-  it('that wait behind a write let no write behind more than four of them start', async () => {
+  const list = (client: RawClient, xid: number): void => client.read(xid, OpCode.getChildren2, '/')
+  it.each([
+    ['multiReads', multiRead],
+    ['lists', list],
+  ])('(%s) that wait behind a write let no write behind more than four of them start', async (_, ask) => {
     const fixture = await TestServer.start()
     const client = await fixture.connect()
     const release = fixture.blockDisk()
     client.batch(() => {
       client.set(1, '/', 'x')
-      for (let i = 2; i <= 20; i++) multiRead(client, i)
+      for (let i = 2; i <= 20; i++) ask(client, i)
       client.set(21, '/', 'y')
     })
     await fixture.untilIdle()

@@ -11,7 +11,7 @@ import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
-import { isCostly, QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
+import { isCostly, isList, QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
 import { MAX_WATCH_BYTES } from './watched-paths.ts'
 
 /** Bytes of the xid and the op code, with which every request begins. */
@@ -302,6 +302,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   #read(xid: number, type: number, body: Reader, startedAt: number): void {
     if (type === OpCode.ping && !this.#canAnswerPing()) return
     if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt)
+    if (isList(type)) this.#service.turnShares.checkNext()
     this.#execute({ xid, type, startedAt }, body)
     this.#limitWatches()
   }

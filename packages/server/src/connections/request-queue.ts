@@ -78,6 +78,16 @@ const REQUEST_BYTES = 200
 /** A request with a longer body may be costly. */
 const COSTLY_BYTES = 65_536
 
+/** Reads that take a step for each of thousands of children or ephemerals, also where the reply is short. */
+const LISTS: ReadonlySet<number> = new Set([
+  OpCode.getChildren,
+  OpCode.getChildren2,
+  OpCode.getAllChildrenNumber,
+  OpCode.getEphemerals,
+])
+/** Whether a request is one that lists or counts znodes. */
+export const isList = (type: number): boolean => LISTS.has(type)
+
 /** Whether a request may take a large part of a turn: a multiRead, whose replies have up to 8 MiB, and any request of many parts. */
 export const isCostly = (type: number, bytes: number): boolean =>
   type === OpCode.multiRead || bytes > COSTLY_BYTES
@@ -87,7 +97,7 @@ export const isCostly = (type: number, bytes: number): boolean =>
  * keep their order.
  */
 const MAX_READS_BEFORE_WRITE = 64
-/** As how many reads a costly one counts: four of 8 MiB take about 20 ms. */
+/** As how many reads a costly one counts, and a list: four of 8 MiB take about 20 ms. */
 const COSTLY_READS = 16
 
 /** The requests of one session without a reply, in order. */
@@ -260,7 +270,8 @@ const isWaiting = ({ body, err }: QueuedRequest): boolean => body !== undefined 
 /** Whether a request is a deferred write or sync. */
 const isDeferredWrite = ({ body, canStartEarly }: QueuedRequest): boolean =>
   canStartEarly && body !== undefined
-/** As how many deferred reads one counts: clients send small multiReads too, behind which writes are started. */
-const readsOf = ({ type, from, to }: QueuedRequest): number => (isCostly(type, to - from) ? COSTLY_READS : 1)
+/** As how many deferred reads one counts: clients send small multiReads and lists too, behind which writes are started. */
+const readsOf = ({ type, from, to }: QueuedRequest): number =>
+  isCostly(type, to - from) || isList(type) ? COSTLY_READS : 1
 const bodyBytesOf = ({ from, to, syncBody }: QueuedRequest): number =>
   to - from + (syncBody === undefined ? 0 : syncBody.length)
