@@ -41,3 +41,21 @@ it('bytesAfter never returns too few bytes, also after a truncation', () => {
   expect(range.bytesAfter(makeZxid(1, 3))).toBeGreaterThanOrEqual(3 * MIB)
   expect(range.bytesAfter(makeZxid(1, 6))).toBeGreaterThanOrEqual(MIB)
 })
+
+it('bytesAfter counts from the last whole MiB before a transaction', () => {
+  const range = rangeOf([1, 4, MIB], [1, 5, MIB / 2], [1, 6, MIB / 2], [1, 7, 10])
+  const counted = [3, 4, 5, 6, 7].map((counter) => range.bytesAfter(makeZxid(1, counter)))
+  expect(counted).toEqual([2 * MIB + 10, MIB + 10, MIB + 10, 10, 10])
+})
+
+it('bytesAfter never returns too few bytes where zxids are given again after a truncation', () => {
+  const range = rangeOf([1, 4, MIB], [1, 5, MIB], [1, 6, MIB])
+  range.truncate(makeZxid(1, 4))
+  for (const counter of [5, 6, 7]) range.add(makeZxid(1, counter), MIB)
+  const counted = [4, 5, 6, 7].map((counter) => range.bytesAfter(makeZxid(1, counter)))
+  for (const [i, bytes] of counted.entries()) expect(bytes).toBeGreaterThanOrEqual((3 - i) * MIB)
+})
+
+it('LogRange has no epoch before its first transaction', () => {
+  expect(rangeOf().epochEnds).toEqual([])
+})

@@ -18,7 +18,8 @@ interface Mark {
 export class LogRange {
   readonly after: Zxid
   #ends: Zxid[] = []
-  #marks: Mark[] = []
+  /** By bytes. Those of transactions that were removed stay: `#bytes` does not fall either. */
+  readonly #marks: Mark[] = []
   #bytes = 0
   #sinceMark = 0
   #last: Zxid
@@ -55,7 +56,6 @@ export class LogRange {
   truncate(zxid: Zxid): void {
     this.#ends = this.#ends.filter((end) => epochOf(end) < epochOf(zxid))
     if (zxid > this.after) this.#ends.push(zxid)
-    this.#marks = this.#marks.filter((mark) => mark.zxid <= zxid)
     this.#last = Math.max(zxid, this.after)
   }
 

@@ -29,7 +29,8 @@ export async function repairTail(disk: Disk, folder: string, path: string, end: 
  * intends to write them. Clients that are served from these bytes can rely on them afterwards.
  */
 export async function rewriteTail(disk: Disk, folder: string, path: string, end: number): Promise<void> {
-  if (end < LOG_HEADER_BYTES || !(await disk.exists(path))) return
+  // `repairTail` has removed a log without a whole header.
+  if (end < LOG_HEADER_BYTES) return
   const reader = await disk.openRead(path)
   const writer = await disk.openWrite(path, { create: false, durable: false })
   try {
