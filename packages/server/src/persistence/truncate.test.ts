@@ -95,6 +95,21 @@ describe('truncateTo', () => {
     expect(historyOf(fixture).some((name) => name === second)).toBe(false)
   })
 
+  it('keeps a log that begins with the transaction', async () => {
+    const fixture = await create()
+    const log = historyOf(fixture).find((name) => /^log\.../.test(name))!
+    const zxid = Number.parseInt(log.slice(4), 16)
+    expect(await truncateTo(fixture.recoveryOptions(), zxid)).toMatchObject({ isExact: true })
+    expect((await fixture.recover()).lastZxid).toBe(zxid)
+  })
+
+  it('changes nothing where the history ends with the transaction', async () => {
+    const fixture = await create()
+    const before = fixture.fileNames()
+    expect(await truncateTo(fixture.recoveryOptions(), 100)).toMatchObject({ isExact: true })
+    expect(fixture.fileNames()).toEqual(before)
+  })
+
   it('changes nothing where the history does not have the transaction', async () => {
     const fixture = await create()
     const before = fixture.fileNames()
@@ -163,5 +178,12 @@ describe('truncateTo the start of an epoch', () => {
   it('is refused where the history goes on in a later epoch', async () => {
     const fixture = await createEpochs(makeZxid(1, 1), makeZxid(3, 1))
     expect(await truncateTo(fixture.recoveryOptions(), makeZxid(2, 0))).toMatchObject({ isExact: false })
+  })
+
+  it('is refused before the first transaction of a log that begins within an epoch', async () => {
+    const fixture = await createEpochs(makeZxid(1, 5), makeZxid(1, 6))
+    await fixture.disk.remove(`${FOLDER}/snapshot.0`)
+    const options = { ...fixture.recoveryOptions(), trustEmptySnapshot: true }
+    expect(await truncateTo(options, makeZxid(1, 4))).toMatchObject({ isExact: false })
   })
 })
