@@ -57,6 +57,12 @@ describe('a member', () => {
     expect(stops).toEqual([])
   })
 
+  it('says of a server that was recovered apart that it was, not that it is from before a recovery', async () => {
+    const { identity } = await create(second)
+    expect(identity.refusalOf(2, said(cluster(2, 9)), true)).toContain('it was recovered apart from this one')
+    expect(identity.refusalOf(2, said(first), true)).toContain('it is from before a recovery')
+  })
+
   it('stops when a known member is of a later ensemble, and not for one that no configuration names', async () => {
     const { identity, stops } = await create(NO_CLUSTER)
     expect(identity.refusalOf(9, said(first), false)).toContain('recovered without this server')

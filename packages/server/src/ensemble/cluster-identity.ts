@@ -78,7 +78,7 @@ export class ClusterIdentity {
     if (relation === 'other' && said.cluster.generation + this.#current.generation === 0)
       return `server ${peer} has data of another ensemble (${other}, this one is ${own}). If it belongs here, stop it, keep a copy of its data, and run zabra recover adopt on its data folder; else correct the addresses in the lines server.N`
     if (relation === 'other')
-      return `server ${peer} has data of another ensemble (${other}, this one is ${own}): it is from before a recovery. Stop it, keep a copy of its data, and run zabra recover adopt on its data folder`
+      return `server ${peer} has data of another ensemble (${other}, this one is ${own}): it ${said.cluster.generation === this.#current.generation ? 'was recovered apart from this one' : 'is from before a recovery'}. Stop it, keep a copy of its data, and run zabra recover adopt on its data folder`
     const reason = `server ${peer} is of an ensemble that was recovered without this server (${other}, this one is ${own})`
     if (this.#hasHadLeader)
       return `${reason}. This server has had a leader since it started, and goes on; clients of server ${peer} write apart from it. If the recovery was a mistake, stop server ${peer}, keep a copy of its data, run zabra recover adopt on the data folder of server ${peer}, and start it again. If it was intended, stop this server and do the same here`
