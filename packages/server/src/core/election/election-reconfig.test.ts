@@ -9,11 +9,19 @@ describe('an election with a proposed configuration that is not committed', () =
     expect(new ElectionHarness(1).look(old).sent.map((line) => line[0])).toEqual(['2'])
   })
 
-  it('has the server that the proposed configuration adds as a candidate, and a server in neither without one', () => {
+  it('has the server that the proposed configuration adds as a candidate in every second round', () => {
     const [active, proposed] = [ensemble([1, 2, 3]), ensemble([1, 2, 3, 4], 'version=5')]
-    const state = { zxid: 0x60, epoch: 2, active, proposed }
-    expect(new ElectionHarness(4).look(state).sent).toContain('1: looking 4@1 60 2')
-    expect(new ElectionHarness(5).look(state).sent.some((line) => line.includes('5@'))).toBe(false)
+    const harness = new ElectionHarness(4)
+    const candidates = [1, 2, 3, 4].map((round) =>
+      harness.look({ zxid: 0x60, epoch: 2, active, proposed }).sent.includes(`1: looking 4@${round} 60 2`),
+    )
+    expect(candidates).toEqual([false, true, false, true])
+  })
+
+  it('has no server as a candidate that no configuration contains', () => {
+    const [active, proposed] = [ensemble([1, 2, 3]), ensemble([1, 2, 3, 4], 'version=5')]
+    const harness = new ElectionHarness(5).look({ active, proposed }).look({ active, proposed })
+    expect(harness.sent.some((line) => line.includes('5@'))).toBe(false)
   })
 
   it('needs a quorum of both configurations to decide', () => {

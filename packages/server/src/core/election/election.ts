@@ -194,16 +194,17 @@ export class Election {
   }
 
   /**
-   * Returns the initial vote. A voter votes for itself, also one that only a proposed configuration contains: it may be the only one
-   * that has the latest history. An observer votes for no server. A participant that no configuration contains yet sends its zxid
-   * and epoch, without a candidate.
+   * Returns the initial vote. A voter votes for itself. An observer votes for no server. A participant that the active configuration
+   * does not contain sends its zxid and epoch, without a candidate; but in every second round it votes for itself if a proposed
+   * configuration contains it. It may be the only one that has the latest history, and then no other server can lead. Or a voter
+   * that is needed may not know the proposed configuration, and never vote for it.
    */
   #ownVote(): Vote {
     const { active, zxid, epoch } = this.#own!
     const { self } = this.#options
     if (this.#isObserver()) return { leader: NO_VALUE, zxid: NO_VALUE, round: this.#round, epoch: NO_VALUE }
-    const leader = active.members.has(self) || this.#voters.includes(self) ? self : NO_VALUE
-    return { leader, zxid, round: this.#round, epoch }
+    const isCandidate = active.members.has(self) || (this.#round % 2 === 0 && this.#voters.includes(self))
+    return { leader: isCandidate ? self : NO_VALUE, zxid, round: this.#round, epoch }
   }
 
   #isObserver(): boolean {
