@@ -33,6 +33,7 @@ export async function steal(options: ThiefOptions): Promise<void> {
         })
   let isResumed = false
   let isOver = false
+  let mayRead = login === undefined
   const end = (isServed: boolean): void => {
     if (isOver) return
     isOver = true
@@ -42,26 +43,29 @@ export async function steal(options: ThiefOptions): Promise<void> {
   const logIn = async (challenge?: Uint8Array | null): Promise<void> => {
     try {
       const token = await login!.step(challenge)
-      if (token === undefined) end(true)
-      else wire.sendRequest(1, OpCode.sasl, (w) => w.buffer(token))
+      if (token !== undefined) return wire.sendRequest(1, OpCode.sasl, (w) => w.buffer(token))
+      mayRead = true
+      read()
     } catch {
       end(false)
     }
   }
+  /** A login alone is no service: the session may have ended before it. */
+  const read = (): void =>
+    wire.sendRequest(2, OpCode.exists, (w) => {
+      w.string('/w')
+      w.bool(false)
+    })
   const frame = (reader: Reader): void => {
     if (!isResumed) {
       if (readConnectResponse(reader).timeOut === 0) return end(false)
       isResumed = true
-      if (login !== undefined) return void logIn()
-      return wire.sendRequest(1, OpCode.exists, (w) => {
-        w.string('/w')
-        w.bool(false)
-      })
+      return mayRead ? read() : void logIn()
     }
     reader.int()
     reader.longNumber()
     if (reader.int() !== 0) return end(false)
-    if (login === undefined) return end(true)
+    if (mayRead) return end(true)
     void logIn(reader.buffer())
   }
   const wire = new FramedConnection(connection, { frame, closed: () => end(false) })
