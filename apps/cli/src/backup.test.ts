@@ -111,6 +111,18 @@ describe('zabra backup', () => {
     expect((await run(['backup', 'get', folder])).err).toContain('exists already. Name a new folder.')
   })
 
+  it('writes the log of a moment up to that moment only', async () => {
+    await succeed('backup', 'now')
+    const { czxid } = await stage.zk.create('/kept').then(async () => (await stage.zk.exists('/kept'))!)
+    await stage.zk.create('/later')
+    await succeed('backup', 'now')
+    const folder = join(stage.folder, `moment-${number}`)
+    const { out, err } = await run(['backup', 'get', folder, '--zxid', `0x${czxid.toString(16)}`])
+    expect([out.split('\n').length > 2, err]).toEqual([true, ''])
+    expect(await succeed('export', '/', '--from', folder)).toContain('"/kept"')
+    expect(await succeed('export', '/', '--from', folder)).not.toContain('"/later"')
+  })
+
   it('encrypts with a key, and says which key it needs', async () => {
     const key = join(stage.folder, 'backup.key')
     writeFileSync(key, '5a'.repeat(32))

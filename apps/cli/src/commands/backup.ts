@@ -5,6 +5,7 @@ import {
   findPrunable,
   httpSource,
   manifestName,
+  openLogUpTo,
   openPiece,
   parseRetention,
   prune,
@@ -13,10 +14,10 @@ import {
   verifyPieces,
   writeBackup,
   type BackupDefect,
-  type BackupStore,
   type Manifest,
   type SnapshotManifest,
 } from '@zabra/server/backup'
+import type { DiskReader } from '@zabra/runtime'
 import { createWriteStream } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -214,22 +215,17 @@ async function get({ io, options }: Context, folder: string, flags: StoreFlags &
   const { chain, upTo } = await findMoment(store, flags)
   const path = join(folder, 'version-2')
   await mkdir(path, { recursive: true, mode: 0o700 })
-  const files: readonly (readonly [string, Manifest])[] = [
-    [chain.snapshot.file, chain.snapshot],
-    ...chain.logs
-      .filter((log) => log.first <= upTo)
-      .map((log) => [`log.${formatZxid(log.first)}`, log] as const),
+  const files: [name: string, open: () => Promise<DiskReader>][] = [
+    [chain.snapshot.file, () => openPiece(store, chain.snapshot)],
   ]
-  for (const [name, manifest] of files) await fetchPiece(store, manifest, join(path, name))
+  for (const log of chain.logs)
+    if (log.first <= upTo) files.push([`log.${formatZxid(log.first)}`, () => openLogUpTo(store, log, upTo)])
+  for (const [name, open] of files) await fetchPiece(await open(), join(path, name))
   if (options().json) printJson(io, { folder, files: files.map(([name]) => name), upTo: hex(upTo) })
   else print(io, ...files.map(([name]) => join(path, name)))
-  const last = chain.logs.findLast((log) => log.first <= upTo)
-  if (last !== undefined && last.upTo > upTo)
-    note(io, `the last log goes on after ${hex(upTo)}: zabra log --chop cuts it there`)
 }
 
-async function fetchPiece(store: BackupStore, manifest: Manifest, path: string): Promise<void> {
-  const reader = await openPiece(store, manifest)
+async function fetchPiece(reader: DiskReader, path: string): Promise<void> {
   try {
     await pipeline(chunksOf(reader), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
   } catch (error) {

@@ -57,6 +57,21 @@ export async function loadBackup(
   )
 }
 
+/** Opens a piece of the log as if it ended with the last transaction up to `upTo`. */
+export async function openLogUpTo(store: BackupStore, log: LogManifest, upTo: Zxid): Promise<DiskReader> {
+  const limit = await endOf(store, log, upTo)
+  return firstBytes(await openPiece(store, log), limit)
+}
+
+function firstBytes(reader: DiskReader, limit: number): DiskReader {
+  if (limit === Infinity) return reader
+  return {
+    read: (into, position) => reader.read(into.subarray(0, Math.max(0, limit - position)), position),
+    size: async () => Math.min(limit, await reader.size()),
+    close: () => reader.close(),
+  }
+}
+
 /** Returns where in a piece of the log the first transaction above `upTo` begins. */
 async function endOf(store: BackupStore, log: LogManifest, upTo: Zxid): Promise<number> {
   if (log.upTo <= upTo) return Infinity
@@ -115,12 +130,6 @@ class BackupDisk implements Pick<Disk, 'list' | 'exists' | 'openRead'> {
     const file = this.#files.get(path)
     if (file === undefined) throw new DiskError(`ENOENT on ${path}`, 'ENOENT', path)
     const reader = await openPiece(this.#store, file.manifest)
-    const { limit } = file
-    if (limit === Infinity) return reader
-    return {
-      read: (into, position) => reader.read(into.subarray(0, Math.max(0, limit - position)), position),
-      size: async () => Math.min(limit, await reader.size()),
-      close: () => reader.close(),
-    }
+    return firstBytes(reader, file.limit)
   }
 }
