@@ -11,6 +11,8 @@ const works = (program: string, args: string[]): boolean =>
 export const python = '/usr/bin/python3'
 /** A Python with moto. */
 export const motoPython = process.env['ZABRA_PYTHON'] ?? 'python3'
+/** The program of Schemathesis, which tests an API by its document. */
+export const schemathesis = process.env['ZABRA_SCHEMATHESIS'] ?? 'schemathesis'
 export const chromium = '/usr/bin/chromium'
 export const cliMt = '/usr/lib/zookeeper/bin/cli_mt'
 
@@ -61,6 +63,10 @@ const probes = {
     works(motoPython, ['-c', 'import moto.server, flask'])
       ? undefined
       : `${motoPython} has no moto; install moto[server] of PyPI, and name its Python with ZABRA_PYTHON`,
+  schemathesis: () =>
+    works(schemathesis, ['--version'])
+      ? undefined
+      : `${schemathesis} does not run; install schemathesis of PyPI, and name its program with ZABRA_SCHEMATHESIS`,
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 

@@ -282,11 +282,11 @@ export function run(
   {
     input = '',
     timeoutMs = 60_000,
-    env,
-  }: { input?: string; timeoutMs?: number; env?: NodeJS.ProcessEnv } = {},
+    ...options
+  }: { input?: string; timeoutMs?: number; env?: NodeJS.ProcessEnv; cwd?: string } = {},
 ): Promise<ProgramResult> {
   return new Promise((done, reject) => {
-    const child = spawnOwned(program, args, env ? { env } : {})
+    const child = spawnOwned(program, args, options)
     let [stdout, stderr, output] = ['', '', '']
     child.stdout.on('data', (chunk: Buffer) => ((stdout += chunk.toString()), (output += chunk.toString())))
     child.stderr.on('data', (chunk: Buffer) => ((stderr += chunk.toString()), (output += chunk.toString())))

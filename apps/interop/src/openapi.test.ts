@@ -1,0 +1,43 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { freePort } from './harness/ports.ts'
+import { describeWith, schemathesis } from './harness/requirements.ts'
+import { run, scratch, Server } from './harness/servers.ts'
+
+const CHECKS =
+  'not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance'
+
+describeWith(['schemathesis'], 'requests that are derived from the OpenAPI document', () => {
+  it.each(['no role', 'every role'])(
+    'get answers that the document describes, and no server error, with %s',
+    async (roles) => {
+      const adminPort = await freePort()
+      const token = randomBytes(24).toString('hex')
+      const tokensFile = join(scratch('tokens'), 'tokens')
+      const hash = createHash('sha256').update(token).digest('hex')
+      writeFileSync(tokensFile, `tester:view,operate,backup,admin:${hash}\n`, { mode: 0o600 })
+      const server = await Server.start({
+        kind: 'zabra',
+        config: {
+          'admin.enableServer': 'true',
+          'admin.serverPort': adminPort,
+          'admin.tokensFile': tokensFile,
+          'admin.rateLimiterIntervalInMS': 0,
+        },
+      })
+      const url = `http://127.0.0.1:${adminPort}`
+      const login = roles === 'no role' ? [] : ['--header', `Authorization: Bearer ${token}`]
+      const argv = [`${url}/api/v1/openapi.json`, ...login, '--checks', CHECKS, '--max-examples', '20']
+      const { code, output } = await run(schemathesis, ['run', ...argv], {
+        timeoutMs: 120_000,
+        cwd: scratch('requests'),
+      })
+      expect(code, output).toBe(0)
+      expect((await fetch(`${url}/livez`)).status).toBe(200)
+      await server.stop()
+    },
+    150_000,
+  )
+})
