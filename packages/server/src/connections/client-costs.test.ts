@@ -76,6 +76,30 @@ describe('a client that sends more requests than a turn of the event loop can ha
     expect(Math.max(...steps)).toBeLessThan(700)
   })
 
+  it('reads nothing of a write that it has sent later, although the reads wait', async () => {
+    const fixture = await TestServer.start()
+    const client = await fixture.connect()
+    client.create(1, '/a')
+    await fixture.untilIdle()
+    client.frames.length = 0
+    const release = fixture.blockDisk()
+    client.batch(() => {
+      client.set(1, '/a', 'x')
+      for (let i = 2; i <= 60; i++) client.read(i, OpCode.exists, '/a')
+      client.set(61, '/a', 'y')
+    })
+    await fixture.untilIdle()
+    slowDown(fixture, 3)
+    release()
+    await fixture.untilIdle()
+    // A stat begins behind the header of 16 bytes with two zxids and two times.
+    const versions = client.frames.slice(1, -1).map((frame) => {
+      frame.raw(48)
+      return frame.int()
+    })
+    expect(versions).toEqual(Array.from({ length: 59 }, () => 1))
+  })
+
   it('keeps its session while its pings wait', async () => {
     const fixture = await TestServer.start({ minSessionTimeoutMs: 1000 })
     const client = await fixture.connect({ timeout: 1000 })
@@ -135,12 +159,17 @@ describe('costly requests of many connections at once', () => {
   it.each([
     ['multiReads', multiRead],
     ['lists', list],
-  ])('(%s) that wait behind a write let no write behind more than four of them start', async (_, ask) => {
+    ['reads of 900 KB', (client: RawClient, xid: number) => client.read(xid, OpCode.getData, '/')],
+  ])('(%s) that wait behind a write let no write behind more than four of them start', async (what, ask) => {
     const fixture = await TestServer.start()
     const client = await fixture.connect()
+    const data = 'x'.repeat(what.startsWith('reads') ? 900_000 : 1)
+    client.set(1, '/', data)
+    await fixture.untilIdle()
+    client.takeReceived()
     const release = fixture.blockDisk()
     client.batch(() => {
-      client.set(1, '/', 'x')
+      client.set(1, '/', data)
       for (let i = 2; i <= 20; i++) ask(client, i)
       client.set(21, '/', 'y')
     })

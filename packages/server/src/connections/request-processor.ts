@@ -11,7 +11,7 @@ import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
-import { isCostly, isList, QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
+import { isCostly, isList, QueuedRequest, RequestQueue, startedSync, weightOf } from './request-queue.ts'
 import { MAX_WATCH_BYTES } from './watched-paths.ts'
 
 /** Bytes of the xid and the op code, with which every request begins. */
@@ -140,6 +140,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     else {
       const { identities } = this.#client
       const request = new QueuedRequest(xid, type, turnTime, ErrorCode.OK, identities, canStartEarly)
+      request.weight = weightOf(type, end - start, this.#service.tree.store)
       this.#queue.pushDeferred(request, bytes, start + HEADER_BYTES, end)
       if (this.#queue.byteSize > BACKLOG_LIMIT) this.#client.flow.pause(PauseReason.backlog)
     }
@@ -168,13 +169,17 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   process(): void {
     const { flow } = this.#client
     if (this.#queue.isIdle && !flow.isPausedFor(PauseReason.backlog)) return
+    this.#replyBeforeInFlight()
     while (!flow.isBackpressured && this.#isOpen()) {
       const before = this.#unfinishedBytes()
       const first = this.#queue.isReady && !this.#mustDeferReads() ? this.#queue.first : undefined
       const next = first ?? (this.#queue.canStartDeferred ? this.#queue.firstDeferred : undefined)
       if (next === undefined || !this.#isAdmitted(next.type, next.to - next.from)) break
       if (next === first) this.#processFirst()
-      else this.#startDeferred()
+      else {
+        this.#startDeferred()
+        this.#replyBeforeInFlight()
+      }
       if (this.#queue.length === 0) continue
       if (this.#service.turnShares.isSpent(before - this.#unfinishedBytes())) {
         this.#client.waitForTurn()
@@ -219,6 +224,16 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     stats.syncLatency.add(Math.max(0, turnTime - sync.startedAt))
     this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.syncBody!), sync.startedAt)
     this.process()
+  }
+
+  /**
+   * Replies to the reads whose turn it is before a write in flight, whatever share of the turn is left and although the client applies
+   * backpressure: the write may be applied next, and they must not see what it changes. `MAX_READS_BEFORE_WRITE` bounds them.
+   */
+  #replyBeforeInFlight(): void {
+    const { tree } = this.#service
+    while (this.#isOpen() && this.#queue.isReady && this.#queue.hasInFlight && !tree.isApplying)
+      this.#processFirst()
   }
 
   /** Falls by the bytes of a request that starts, and by those of a reply. */

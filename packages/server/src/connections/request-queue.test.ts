@@ -1,7 +1,7 @@
 import { BufferPool, ErrorCode, OpCode, Reader } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { QueuedRequest, RequestQueue } from './request-queue.ts'
+import { QueuedRequest, RequestQueue, weightOf } from './request-queue.ts'
 
 /** Defers a read with a body, and then overwrites the received bytes as the next read of the socket does. */
 const defer = (queue: RequestQueue, xid: number, body: Uint8Array): void => {
@@ -76,5 +76,31 @@ describe('RequestQueue', () => {
       chunk.fill(0xee)
       expect(bodyOf(queue.shift()!).every((byte) => byte === 7)).toBe(true)
     }
+  })
+})
+
+describe('a write behind deferred reads', () => {
+  const small = { largestData: 1000, mostChildren: 100 }
+  const canStart = (reads: number, type: number, tree = small): boolean => {
+    const queue = new RequestQueue(new BufferPool())
+    for (let xid = 1; xid <= reads; xid++) {
+      const read = new QueuedRequest(xid, type, 0)
+      read.weight = weightOf(type, 20, tree)
+      queue.pushDeferred(read, new Uint8Array(20), 0, 20)
+    }
+    return queue.canStart(true)
+  }
+
+  it.each([
+    ['small reads', 64, OpCode.exists, small],
+    ['getData where all data are small', 64, OpCode.getData, small],
+    ['getData where data of 1 MiB have been', 3, OpCode.getData, { ...small, largestData: 2 ** 20 }],
+    ['multiReads', 4, OpCode.multiRead, small],
+    ['lists where all lists are short', 4, OpCode.getChildren2, small],
+    ['lists where a long one has been', 0, OpCode.getChildren, { ...small, mostChildren: 2001 }],
+    ['counts', 0, OpCode.getAllChildrenNumber, small],
+    ['lists of ephemerals', 0, OpCode.getEphemerals, small],
+  ])('(%s) is started behind at most %i of them', (_, most, type, tree) => {
+    expect([canStart(most, type, tree), canStart(most + 1, type, tree)]).toEqual([true, false])
   })
 })

@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, type BufferPool, type PooledBuffer, type Reader } from '@zabra/protocol'
+import { CHUNK_THRESHOLD } from '../core/reads/index.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Identity } from '../core/types.ts'
 
@@ -25,6 +26,8 @@ export class QueuedRequest {
   readonly canStartEarly: boolean
   /** The body of a sync in flight, for its reply. */
   syncBody: Uint8Array | undefined = undefined
+  /** As how many small reads a deferred read counts. */
+  weight = 1
 
   constructor(
     xid: number,
@@ -93,12 +96,30 @@ export const isCostly = (type: number, bytes: number): boolean =>
   type === OpCode.multiRead || bytes > COSTLY_BYTES
 
 /**
- * Deferred reads behind which no write is started: once a write behind them is applied they are executed at once, so that replies
- * keep their order.
+ * Deferred reads behind which no write is started. Reads before a write that is in flight are executed at once when it is their turn, so
+ * that none of them sees what the write changes.
  */
 const MAX_READS_BEFORE_WRITE = 64
-/** As how many reads a costly one counts, and a list: four of 8 MiB take about 20 ms. */
+/** As how many small reads a costly one counts, and a list: four of 8 MiB take about 20 ms. */
 const COSTLY_READS = 16
+/** Bytes of data that count as a small read: 64 of them are copied in a millisecond or two. */
+const BYTES_OF_READ = 65_536
+
+/**
+ * Returns as how many small reads a deferred one counts. Clients send small multiReads and lists too, behind which writes are started.
+ * The reply to a getData is known to be small only in a tree in which all data are, and that to a list only where all lists are; no
+ * write is started behind a list that may be long, or behind a count or list that any number of znodes may belong to.
+ */
+export function weightOf(
+  type: number,
+  bytes: number,
+  { largestData, mostChildren }: { readonly largestData: number; readonly mostChildren: number },
+): number {
+  if (type === OpCode.getData) return 1 + Math.floor(largestData / BYTES_OF_READ)
+  if (type === OpCode.getAllChildrenNumber || type === OpCode.getEphemerals) return MAX_READS_BEFORE_WRITE + 1
+  if (isList(type) && mostChildren > CHUNK_THRESHOLD) return MAX_READS_BEFORE_WRITE + 1
+  return isCostly(type, bytes) || isList(type) ? COSTLY_READS : 1
+}
 
 /** The requests of one session without a reply, in order. */
 export class RequestQueue {
@@ -132,6 +153,11 @@ export class RequestQueue {
   /** The memory of the queue in bytes, approximately. */
   get byteSize(): number {
     return this.#bodyBytes + this.length * REQUEST_BYTES
+  }
+
+  /** Whether a write or a sync waits for its result. */
+  get hasInFlight(): boolean {
+    return this.length > this.#waiting
   }
 
   get first(): QueuedRequest | undefined {
@@ -250,7 +276,7 @@ export class RequestQueue {
 
   #count(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount++
-    else if (request.body !== undefined) this.#deferredReads += readsOf(request)
+    else if (request.body !== undefined) this.#deferredReads += request.weight
     if (isWaiting(request)) this.#waiting++
     if (request.syncBody !== undefined) this.pendingSyncs++
     this.#bodyBytes += bodyBytesOf(request)
@@ -258,7 +284,7 @@ export class RequestQueue {
 
   #uncount(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount--
-    else if (request.body !== undefined) this.#deferredReads -= readsOf(request)
+    else if (request.body !== undefined) this.#deferredReads -= request.weight
     if (isWaiting(request)) this.#waiting--
     if (request.syncBody !== undefined) this.pendingSyncs--
     this.#bodyBytes -= bodyBytesOf(request)
@@ -270,8 +296,5 @@ const isWaiting = ({ body, err }: QueuedRequest): boolean => body !== undefined 
 /** Whether a request is a deferred write or sync. */
 const isDeferredWrite = ({ body, canStartEarly }: QueuedRequest): boolean =>
   canStartEarly && body !== undefined
-/** As how many deferred reads one counts: clients send small multiReads and lists too, behind which writes are started. */
-const readsOf = ({ type, from, to }: QueuedRequest): number =>
-  isCostly(type, to - from) || isList(type) ? COSTLY_READS : 1
 const bodyBytesOf = ({ from, to, syncBody }: QueuedRequest): number =>
   to - from + (syncBody === undefined ? 0 : syncBody.length)

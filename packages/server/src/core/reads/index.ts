@@ -1,4 +1,4 @@
 /** Executes reads, in one turn or in several. */
 export { ReadHandlers } from './read-handlers.ts'
 export type { ReadCaller } from './types.ts'
-export type { ChunkedReply } from './chunked-reply.ts'
+export { CHUNK_THRESHOLD, type ChunkedReply } from './chunked-reply.ts'

@@ -65,6 +65,9 @@ export class NodeStore {
   count = 0
   /** Bytes of data of all nodes. */
   dataBytes = 0
+  /** The most bytes of data that a node has ever had here, and the most children: what a read may cost. */
+  largestData = 0
+  mostChildren = 0
   /** Characters of all paths. */
   pathChars = 0
 
@@ -184,6 +187,7 @@ export class NodeStore {
     this.dataBytes += (data?.length ?? 0) - Math.max(0, s.length[i]!)
     const fits = data !== null && this.#slabs.overwrite(s.slab[i]!, s.offset[i]!, data)
     s.length[i] = data === null ? -1 : data.length
+    if (s.length[i]! > this.largestData) this.largestData = s.length[i]!
     if (fits) return
     this.#slabs.free(s.slab[i]!, s.offset[i]!)
     s.slab[i] = NONE
@@ -199,6 +203,7 @@ export class NodeStore {
     const i = node & MASK
     this.dataBytes += end - start
     s.length[i] = end - start
+    if (end - start > this.largestData) this.largestData = end - start
     this.#slabs.putRange(bytes, start, end)
     s.slab[i] = this.#slabs.slab
     s.offset[i] = this.#slabs.offset
@@ -292,7 +297,8 @@ export class NodeStore {
     const p = this.columns(parent)
     const pi = parent & MASK
     const first = p.firstChild[pi]!
-    p.childCount[pi]!++
+    const children = ++p.childCount[pi]!
+    if (children > this.mostChildren) this.mostChildren = children
     if (first === NONE) {
       p.firstChild[pi] = node
       return
