@@ -1,4 +1,4 @@
-import { MemoryDisk } from '@zabra/runtime'
+import { DiskError, MemoryDisk } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { lockFolder, type LockOwner } from './index.ts'
@@ -39,6 +39,23 @@ describe('lockFolder', () => {
       expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('2 c3 2-now\n')
       await unlock()
     }
+  })
+
+  it('leaves no open file, and no lock, where the disk refuses to write it', async () => {
+    const disk = await diskWithFolder('/data')
+    let closed = 0
+    const openWrite = disk.openWrite.bind(disk)
+    disk.openWrite = async (path, options) => {
+      const writer = await openWrite(path, options)
+      return {
+        write: () => Promise.reject(new DiskError('full', 'ENOSPC', path)),
+        sync: () => writer.sync(),
+        truncate: (length) => writer.truncate(length),
+        close: () => (closed++, writer.close()),
+      }
+    }
+    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toMatchObject({ code: 'ENOSPC' })
+    expect([closed, disk.paths()]).toEqual([1, []])
   })
 
   it('takes over the lock of an ended process whose token this process still holds', async () => {

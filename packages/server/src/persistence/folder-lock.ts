@@ -27,12 +27,8 @@ export async function lockFolder(
   const path = `${folder}/${NAME}`
   for (let attempt = 0; ; attempt++) {
     try {
-      const writer = await disk.openWrite(path, { create: true, durable: true })
-      await writer.write(
-        new TextEncoder().encode(`${owner.pid} ${token} ${owner.processIdentity(owner.pid) ?? '-'}\n`),
-        0,
-      )
-      await writer.close()
+      const text = `${owner.pid} ${token} ${owner.processIdentity(owner.pid) ?? '-'}\n`
+      await writeLock(disk, path, new TextEncoder().encode(text))
       held.add(token)
       return async () => {
         held.delete(token)
@@ -53,5 +49,18 @@ export async function lockFolder(
     if (identity !== '' && owner.processIdentity(Number(pid)) === identity)
       throw new FolderLockedError(folder, `process ${pid}`)
     await disk.remove(path)
+  }
+}
+
+/** Creates the file of a lock. A failure leaves none. */
+async function writeLock(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
+  const writer = await disk.openWrite(path, { create: true, durable: true })
+  let isWritten = false
+  try {
+    await writer.write(bytes, 0)
+    isWritten = true
+  } finally {
+    await writer.close()
+    if (!isWritten) await disk.remove(path)
   }
 }

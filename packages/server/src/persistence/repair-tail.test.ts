@@ -56,6 +56,16 @@ function record(disk: MemoryDisk, fail: (step: string) => void = () => {}): stri
   return steps
 }
 
+it.each(['openWrite', 'close of the writer'])('rewriteTail closes its reader where %s is refused', async (failing) => {
+  const disk = await diskWith(100)
+  const steps = record(disk, (step) => {
+    if (failing !== 'openWrite' && step === 'close') throw new Error('refused')
+  })
+  if (failing === 'openWrite') disk.openWrite = () => Promise.reject(new Error('refused'))
+  await expect(rewriteTail(disk, FOLDER, PATH, 100)).rejects.toThrow('refused')
+  expect(steps).toContain('close the reader')
+})
+
 const OPEN = 'open {"create":false,"durable":false}'
 const endAt = (end: number, missingEndMark?: number): ScanEnd => ({
   end,
@@ -108,7 +118,7 @@ describe('rewriteTail', () => {
     const disk = await diskWith(end + 100)
     const steps = record(disk)
     await rewriteTail(disk, FOLDER, PATH, end)
-    expect(steps).toEqual([OPEN, ...writes, 'sync', 'close the reader', 'close'])
+    expect(steps).toEqual([OPEN, ...writes, 'sync', 'close', 'close the reader'])
     expect((await disk.readFile(PATH)).every((byte) => byte === 7)).toBe(true)
   })
 
@@ -133,6 +143,6 @@ describe('rewriteTail', () => {
       if (step === 'sync') throw new Error('EIO')
     })
     await expect(rewriteTail(disk, FOLDER, PATH, 100)).rejects.toThrow('EIO')
-    expect(steps.slice(-2)).toEqual(['close the reader', 'close'])
+    expect(steps.slice(-2)).toEqual(['close', 'close the reader'])
   })
 })

@@ -32,16 +32,19 @@ export async function rewriteTail(disk: Disk, folder: string, path: string, end:
   // `repairTail` has removed a log without a whole header.
   if (end < LOG_HEADER_BYTES) return
   const reader = await disk.openRead(path)
-  const writer = await disk.openWrite(path, { create: false, durable: false })
   try {
-    for (let at = Math.max(0, end - REWRITTEN_BYTES); at < end; at += COPY_BYTES) {
-      const part = new Uint8Array(Math.min(COPY_BYTES, end - at))
-      await writer.write(part.subarray(0, await reader.read(part, at)), at)
+    const writer = await disk.openWrite(path, { create: false, durable: false })
+    try {
+      for (let at = Math.max(0, end - REWRITTEN_BYTES); at < end; at += COPY_BYTES) {
+        const part = new Uint8Array(Math.min(COPY_BYTES, end - at))
+        await writer.write(part.subarray(0, await reader.read(part, at)), at)
+      }
+      await writer.sync()
+    } finally {
+      await writer.close()
     }
-    await writer.sync()
   } finally {
     await reader.close()
-    await writer.close()
   }
   await disk.syncFolder(folder)
 }
