@@ -141,6 +141,36 @@ function hideExtensions({ network }: Ensemble): () => void {
   return () => (network.connect = connect)
 }
 
+describe('a leader that stops', () => {
+  it('keeps its folder locked until the write of the final id has ended', async () => {
+    const ensemble = new Ensemble(3)
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    let writer: ServerId | undefined
+    for (const { id, disk } of [1, 2, 3].map((id) => ensemble.member(id))) {
+      const replaceFile = disk.replaceFile.bind(disk)
+      disk.replaceFile = async (path: string, bytes: Uint8Array) => {
+        const isFinal = path.endsWith(CLUSTER_FILE) && !new TextDecoder().decode(bytes).includes('proposed')
+        if (isFinal && writer === undefined) {
+          writer = id
+          await held
+        }
+        return replaceFile(path, bytes)
+      }
+    }
+    for (const id of [1, 2, 3]) await ensemble.member(id).start()
+    await ensemble.until('a final id', () => writer !== undefined, 20_000)
+    const { disk } = ensemble.member(writer!)
+    const isLocked = (): boolean => disk.paths().some((path) => path.endsWith('zabra.lock'))
+    const closing = ensemble.server(writer!).close()
+    await ensemble.advance(20_000)
+    expect(isLocked()).toBe(true)
+    release()
+    await ensemble.until('the folder to be unlocked', () => !isLocked())
+    await closing
+  })
+})
+
 describe('a member with the id of another ensemble', () => {
   it('is refused, and both say the ids and what to do', async () => {
     const ensemble = await Ensemble.start(3)

@@ -101,6 +101,11 @@ export class ClusterIdentity {
     if (!hasClusterId(this.#current) || this.#current.isProposed) await this.#take(cluster)
   }
 
+  /** Resolves when the writes of the id that have begun have ended. */
+  written(): Promise<void> {
+    return this.#written
+  }
+
   /** Makes the id final once a quorum has it; durable when it resolves. */
   confirm(): Promise<void> {
     if (!this.#current.isProposed) return Promise.resolve()

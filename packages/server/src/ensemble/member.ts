@@ -365,6 +365,7 @@ export class Member implements Server, AdminTarget {
     await snapshots.stop()
     await this.#roles.close()
     await portsClosed
+    await this.#context.cluster.written()
     await database.close()
     await audit?.close()
     this.#resolveFailed(undefined)
@@ -409,8 +410,9 @@ export class Member implements Server, AdminTarget {
 
   /** Unlocks the data directory after a failure, which `failed` has reported. */
   async #closeFailed(): Promise<void> {
-    const { database, snapshots, audit } = this.#context
+    const { database, snapshots, audit, cluster } = this.#context
     await snapshots.stop()
+    await cluster.written()
     await database.close().catch(() => {})
     await audit?.close()
   }

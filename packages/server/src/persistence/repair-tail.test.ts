@@ -56,15 +56,18 @@ function record(disk: MemoryDisk, fail: (step: string) => void = () => {}): stri
   return steps
 }
 
-it.each(['openWrite', 'close of the writer'])('rewriteTail closes its reader where %s is refused', async (failing) => {
-  const disk = await diskWith(100)
-  const steps = record(disk, (step) => {
-    if (failing !== 'openWrite' && step === 'close') throw new Error('refused')
-  })
-  if (failing === 'openWrite') disk.openWrite = () => Promise.reject(new Error('refused'))
-  await expect(rewriteTail(disk, FOLDER, PATH, 100)).rejects.toThrow('refused')
-  expect(steps).toContain('close the reader')
-})
+it.each(['openWrite', 'close of the writer'])(
+  'rewriteTail closes its reader where %s is refused',
+  async (failing) => {
+    const disk = await diskWith(100)
+    const steps = record(disk, (step) => {
+      if (failing !== 'openWrite' && step === 'close') throw new Error('refused')
+    })
+    if (failing === 'openWrite') disk.openWrite = () => Promise.reject(new Error('refused'))
+    await expect(rewriteTail(disk, FOLDER, PATH, 100)).rejects.toThrow('refused')
+    expect(steps).toContain('close the reader')
+  },
+)
 
 const OPEN = 'open {"create":false,"durable":false}'
 const endAt = (end: number, missingEndMark?: number): ScanEnd => ({
