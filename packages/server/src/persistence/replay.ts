@@ -56,7 +56,6 @@ export class Replay {
   /** The first transaction above `upTo`. */
   firstAboveLimit: TxnLocation | undefined
   #last: Zxid
-  #hasReadEntry = false
   readonly #recent = new RecentChecksums()
   /** The transaction from which on digests can be compared; undefined once it is passed. */
   #fuzzyUntil: Zxid | undefined
@@ -108,7 +107,7 @@ export class Replay {
       const end = await scanLog(disk, path, (entry) => this.#entry(entry, path, file.name), undefined, pause)
       this.readFiles.push(file.name)
       const isUnfinished = end.isTorn || end.missingEndMark !== undefined || end.end < LOG_HEADER_BYTES
-      this.#newestFile = { path, end: end.missingEndMark === undefined ? end.end : end.missingEndMark + 1 }
+      this.#newestFile = { path, end: end.end }
       if (end.isTorn) this.#reportTornWrite(file.name, end)
       if (isUnfinished && i < needed.length - 1)
         logger.info(
@@ -148,11 +147,12 @@ export class Replay {
   #entry(entry: RawEntry, path: string, file: string): void {
     const { zxid } = entry
     const snapshotZxid = this.#snapshot?.zxid ?? 0
-    if (this.#isRepetition(entry, path) || zxid <= snapshotZxid) {
-      this.#remember(entry)
+    if (this.#isRepetition(entry, path)) return
+    if (zxid <= snapshotZxid) {
+      this.#recent.add(zxid, entry.checksum)
       return
     }
-    const hasPredecessor = this.#hasReadEntry || this.#snapshot !== undefined
+    const hasPredecessor = this.#recent.last >= 0 || this.#snapshot !== undefined
     if (hasPredecessor && !isSuccessor(zxid, this.#last)) {
       throw this.#damage(
         `Expected transaction 0x${formatZxid(this.#last + 1)}, got 0x${formatZxid(zxid)}: transactions are missing`,
@@ -160,7 +160,7 @@ export class Replay {
         path,
       )
     }
-    this.#remember(entry)
+    this.#recent.add(zxid, entry.checksum)
     this.#last = zxid
     if (zxid > this.#options.upTo) {
       this.firstAboveLimit ??= { file, offset: entry.offset, zxid }
@@ -172,18 +172,13 @@ export class Replay {
 
   /** Returns whether an earlier entry is the same; throws a `DamageError` when it has the zxid and other bytes. */
   #isRepetition(entry: RawEntry, path: string): boolean {
-    if (!this.#hasReadEntry || entry.zxid > this.#recent.last) return false
+    if (entry.zxid > this.#recent.last) return false
     if (this.#recent.checksumOf(entry.zxid) === entry.checksum) return true
     throw this.#damage(
       `Expected a transaction above 0x${formatZxid(this.#recent.last)}, got another 0x${formatZxid(entry.zxid)}`,
       entry,
       path,
     )
-  }
-
-  #remember(entry: RawEntry): void {
-    this.#hasReadEntry = true
-    this.#recent.add(entry.zxid, entry.checksum)
   }
 
   #decode(entry: RawEntry, path: string): LoggedTxn {
