@@ -32,9 +32,6 @@ export class LogFile {
   get path(): string {
     return this.#path
   }
-  get isOpen(): boolean {
-    return this.#writer !== undefined
-  }
   /** Bytes written to the file. */
   get position(): number {
     return this.#position
@@ -83,7 +80,7 @@ export class LogFile {
   async #extend(bytes: number): Promise<void> {
     const { preallocateBytes } = this.#options
     const end = this.#position + bytes
-    const size = paddedSize(Math.max(this.#position, LOG_HEADER_BYTES), end, this.#size, preallocateBytes)
+    const size = paddedSize(this.#position, end, this.#size, preallocateBytes)
     if (size === this.#size) return
     this.#onExtend(size - this.#size)
     if (preallocateBytes > 0) await this.#writer!.truncate(size)
@@ -95,10 +92,5 @@ export class LogFile {
  * Returns the size that a file of `size` bytes must have before the bytes from `position` to `end` are written: unchanged, or
  * extended ahead by `step` (disk-format 4.4).
  */
-function paddedSize(position: number, end: number, size: number, step: number): number {
-  let grown = size
-  if (step > 0 && position + 4096 >= size) {
-    grown = position > size ? Math.floor((position + step) / step) * step : size + step
-  }
-  return Math.max(grown, end)
-}
+const paddedSize = (position: number, end: number, size: number, step: number): number =>
+  Math.max(step > 0 && position + 4096 >= size ? size + step : size, end)

@@ -19,7 +19,7 @@ export function findWholeEntry(rest: Uint8Array, last: Zxid): number {
     if (view.getUint32(at) !== 0) continue
     const length = view.getInt32(at + 8)
     const end = at + ENTRY_HEAD_BYTES + length
-    if (length < TXN_HEADER_BYTES || end >= rest.length || rest[end] !== ENTRY_END) continue
+    if (length < TXN_HEADER_BYTES || rest[end] !== ENTRY_END) continue
     left -= length
     // Too many bytes look like entries to tell a torn write from corruption: report an entry, which an operator must judge.
     if (left < 0) return at
@@ -44,9 +44,9 @@ export function corruptionIn(rest: Uint8Array, at: number): string | undefined {
     return `Expected an entry of ${actual} bytes by its checksum, got a length of ${length}`
   if (length < 0 || length > MAX_ENTRY_BYTES) return `Expected the length of an entry, got ${length}`
   const end = ENTRY_HEAD_BYTES + length
-  if (length > 0 && rest.length <= end) return undefined
+  if (rest.length <= end) return undefined
   if (length > 0 && rest[end] === ENTRY_END) return 'Expected an entry that matches its checksum'
-  return hasZeroSector(rest, at, Math.max(end, 1)) ? undefined : 'Expected an entry'
+  return hasZeroSector(rest, at, end) ? undefined : 'Expected an entry'
 }
 
 /** Returns the length at which the payload matches its checksum and an end mark follows, or -1. */
@@ -68,7 +68,7 @@ function lengthByChecksum(rest: Uint8Array, checksum: number): number {
 
 /** Returns whether a sector that overlaps the first `length` bytes of `rest`, which lies at `at` in its file, is all zeros. */
 function hasZeroSector(rest: Uint8Array, at: number, length: number): boolean {
-  for (let from = 0; from < length && from < rest.length;) {
+  for (let from = 0; from < length;) {
     const to = Math.min(from + SECTOR - ((at + from) % SECTOR), rest.length)
     if (lengthWithoutTrailingZeros(rest.subarray(from, to), to - from) === 0) return true
     from = to

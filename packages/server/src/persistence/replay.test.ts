@@ -113,6 +113,7 @@ describe('Replay', () => {
     ['in a log', { logs: { 'log.1': logOf(1, 3) } }, 2, '3'],
     ['at a new epoch', { logs: { 'log.1': logOf(1, EPOCH_1 + 1) } }, 2, '100000002'],
     ['behind entries of the snapshot', { logs: { 'log.1': logOf(1, 2, 4) }, snapshot: { zxid: 2 } }, 3, '4'],
+    ['behind an entry without a zxid', { logs: { 'log.0': logOf(0, 2) } }, 1, '2'],
     ['above the limit', { logs: { 'log.1': logOf(1, 2, 4) }, upTo: 1 }, 3, '4'],
   ])('rejects a gap %s', async (_, files, expected, got) => {
     const failure = (await failureOf(files)) as DamageError
@@ -330,8 +331,8 @@ describe('the end of a log in a replay', () => {
     expect(await disk.readFile(path)).toEqual(whole)
   })
 
-  it('without a whole header is removed with the log', async () => {
-    const logs = { 'log.1': whole, 'log.4': whole.slice(0, 9) }
+  it.each([0, 9])('without a whole header, of %i bytes, is removed with the log', async (bytes) => {
+    const logs = { 'log.1': whole, 'log.4': whole.slice(0, bytes) }
     const { result, disk } = await replay({ logs })
     await result.repairAndSync()
     expect(disk.paths()).toEqual([path])
@@ -342,6 +343,7 @@ describe('the end of a log in a replay', () => {
     ['without its end mark', logOf(1, 2).slice(0, -1), true],
     ['without a whole header', whole.slice(0, 9), true],
     ['whole', logOf(1, 2), false],
+    ['without entries', logOf(), false],
   ])('stays as it is when another log follows (%s)', async (_, bytes, isReported) => {
     const logs = { 'log.1': bytes, 'log.3': logOf(3) }
     const { result, lines, disk, tree } = await replay({ logs })

@@ -1,6 +1,9 @@
-import { MemoryDisk } from '@zabra/runtime'
+import { ManualClock, MemoryDisk, silentLogger } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
+import type { LoggedTxn } from '../core/types.ts'
+import { ENTRY_HEAD_BYTES, LOG_HEADER_BYTES } from './log-format.ts'
+import { LogRange } from './log-range.ts'
 import {
   createTxn,
   diskWithLog,
@@ -10,7 +13,76 @@ import {
   recoverFrom,
   timers,
   appendTo,
+  payloadOf,
 } from './testing/log-fixture.ts'
+import { TxnLog, type TxnLogOptions } from './txn-log.ts'
+
+const EPOCH_1 = 0x1_0000_0000
+/** Bytes of an entry of `createTxn`. */
+const ENTRY = payloadOf(createTxn(1)).length + ENTRY_HEAD_BYTES + 1
+
+/** A log whose events and lines are noted, on a clock that does not advance by itself. */
+function given(options: Partial<TxnLogOptions> = {}) {
+  const disk = new MemoryDisk()
+  const clock = new ManualClock()
+  const events: string[] = []
+  const lines: [context: unknown, text: string][] = []
+  const note = (context: unknown, text: string): void => void lines.push([context, text])
+  const range = new LogRange(options.lastZxid ?? 0)
+  const log = new TxnLog(
+    {
+      disk,
+      clock,
+      random: { below: () => 0, bytes: (n) => new Uint8Array(n) },
+      logger: { ...silentLogger, info: note, warn: note, error: note },
+      folder: FOLDER,
+      lastZxid: 0,
+      range,
+      isDurable: true,
+      preallocateBytes: 0,
+      snapCount: () => 1000,
+      snapSizeLimitBytes: 0,
+      fileSizeLimitBytes: 0,
+      syncWarningMs: 1000,
+      ...options,
+    },
+    {
+      durable: (zxid, entries, ms) => void events.push(`durable ${zxid}: ${entries} in ${ms} ms`),
+      snapshotDue: () => void events.push('snapshot due'),
+      diskFull: (zxid, error) => void events.push(`full after ${zxid}: ${error.code}`),
+      spaceAvailable: () => void events.push('space'),
+      fatal: (error) => void events.push(error.message),
+    },
+  )
+  const append = (...zxids: readonly number[]): void => {
+    for (const zxid of zxids) log.append(createTxn(zxid))
+  }
+  /** Appends each transaction in a write of its own. */
+  const write = async (...zxids: readonly number[]): Promise<void> => {
+    for (const zxid of zxids) {
+      append(zxid)
+      await log.flush()
+    }
+  }
+  const names = (): string[] => disk.paths().map((path) => path.slice(FOLDER.length + 1))
+  return { disk, clock, events, lines, range, log, append, write, names }
+}
+
+/** Holds the writes of a disk back until `release` is called. */
+function holdWrites(disk: MemoryDisk): () => void {
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  disk.beforeWrite = () => held
+  return () => {
+    disk.beforeWrite = undefined
+    release()
+  }
+}
+
+const unencodable = (zxid: number): LoggedTxn => ({
+  ...createTxn(zxid),
+  txn: { type: 9999 } as unknown as LoggedTxn['txn'],
+})
 
 describe('TxnLog', () => {
   it('makes everything that is appended during a write durable by one further write', async () => {
@@ -143,5 +215,373 @@ describe('TxnLog', () => {
     for (const zxid of [2, 3, 4]) fixture.append(zxid)
     await fixture.clock.untilIdle()
     expect(fixture.durable).toBe(4)
+  })
+})
+
+describe('the appends of TxnLog', () => {
+  it.each([
+    [5, 5],
+    [5, 4],
+    [5, 7],
+    [EPOCH_1 + 2, 9],
+    [EPOCH_1 + 2, EPOCH_1 + 2],
+    [EPOCH_1 + 2, EPOCH_1 + 4],
+  ])('after %i reject %i', (lastZxid, zxid) => {
+    const { append, log, names } = given({ lastZxid })
+    expect(() => append(zxid)).toThrow(
+      `Expected the zxid 0x${(lastZxid + 1).toString(16)} or one of a later epoch, got 0x${zxid.toString(16)}`,
+    )
+    expect([log.lastZxid, log.pendingBytes, names()]).toEqual([lastZxid, 0, []])
+  })
+
+  it.each([
+    [5, 6],
+    [5, EPOCH_1 + 1],
+    [5, EPOCH_1 + 4],
+    [EPOCH_1 + 2, EPOCH_1 + 3],
+  ])('after %i accept %i', async (lastZxid, zxid) => {
+    const { write, log, names } = given({ lastZxid })
+    expect([log.lastZxid, log.durableZxid]).toEqual([lastZxid, lastZxid])
+    await write(zxid)
+    expect([log.lastZxid, log.durableZxid, names()]).toEqual([zxid, zxid, [`log.${zxid.toString(16)}`]])
+  })
+
+  it('reject an epoch that the member has not accepted', () => {
+    const { append, log } = given({ acceptedEpoch: () => 1 })
+    expect(() => append(2 * EPOCH_1 + 1)).toThrow('A member logs only transactions of epochs')
+    append(EPOCH_1 + 1)
+    expect(log.lastZxid).toBe(EPOCH_1 + 1)
+  })
+
+  it('reject a payload of another transaction, and one without a header', () => {
+    const { log } = given()
+    expect(() => log.appendPayload(1, payloadOf(createTxn(2)))).toThrow(
+      'Expected the transaction 0x1, got 0x2',
+    )
+    expect(() => log.appendPayload(1, new Uint8Array(31))).toThrow(
+      'Expected the transaction 0x1, got 31 bytes',
+    )
+    expect(log.lastZxid).toBe(0)
+  })
+
+  it('copy a payload, and write the checksum that is given', async () => {
+    const { log, disk } = given()
+    const payload = payloadOf(createTxn(1))
+    log.appendPayload(1, payload, 0x01020304)
+    payload.fill(0)
+    await log.flush()
+    const bytes = await disk.readFile(`${FOLDER}/log.1`)
+    expect([...bytes.subarray(16, 24)]).toEqual([0, 0, 0, 0, 1, 2, 3, 4])
+    expect(bytes.subarray(LOG_HEADER_BYTES + ENTRY_HEAD_BYTES, -1)).toEqual(payloadOf(createTxn(1)))
+  })
+
+  it('leave nothing of a transaction that cannot be encoded', async () => {
+    const { log, append, disk, events, names } = given()
+    expect(() => log.append(unencodable(1))).toThrow()
+    expect([log.lastZxid, log.pendingBytes]).toEqual([0, 0])
+    await log.flush()
+    expect(names()).toEqual([])
+    append(1)
+    expect(() => log.append(unencodable(2))).toThrow()
+    append(2)
+    await log.flush()
+    log.roll()
+    expect(() => log.append(unencodable(3))).toThrow()
+    append(3)
+    await log.flush()
+    expect(() => log.append(unencodable(4))).toThrow()
+    append(4)
+    await log.close()
+    expect(names()).toEqual(['log.1', 'log.3'])
+    expect(events).toEqual(['durable 2: 2 in 0 ms', 'durable 3: 1 in 0 ms', 'durable 4: 1 in 0 ms'])
+    expect(await recoverFrom(disk)).toMatchObject({ lastZxid: 4, replayed: 4 })
+  })
+
+  it('above 4 MiB begin another write', async () => {
+    const { log, events, disk } = given()
+    for (let zxid = 1; zxid <= 9; zxid++) log.append(createTxn(zxid, 1 << 20))
+    await log.close()
+    expect(events).toEqual(['durable 4: 4 in 0 ms', 'durable 8: 4 in 0 ms', 'durable 9: 1 in 0 ms'])
+    expect(disk.paths()).toEqual([`${FOLDER}/log.1`])
+    expect((await recoverFrom(disk)).lastZxid).toBe(9)
+  })
+
+  it('count as pending until they are durable, and grow the range', async () => {
+    const { log, append, disk, clock, range } = given()
+    append(1, 2)
+    expect([log.pendingBytes, range.upTo, range.bytesAfter(0)]).toEqual([2 * ENTRY, 2, 2 * ENTRY])
+    const release = holdWrites(disk)
+    clock.advance(0)
+    append(3)
+    expect(log.pendingBytes).toBe(3 * ENTRY)
+    release()
+    await clock.untilIdle()
+    expect([log.durableZxid, log.pendingBytes]).toEqual([3, 0])
+    const hold = holdWrites(disk)
+    append(4)
+    clock.advance(0)
+    append(5, 6)
+    hold()
+    while (log.durableZxid < 4) await Promise.resolve()
+    expect(log.pendingBytes).toBe(2 * ENTRY)
+    await log.close()
+  })
+
+  it('are refused after the role, which makes durable what was appended before', async () => {
+    const { log, append, disk, events } = given()
+    append(1)
+    expect(log.state).toBe('open')
+    log.revoke()
+    expect(log.state).toBe('closed')
+    expect(() => append(2)).toThrow('A role that has ended appends nothing to the log')
+    await log.close()
+    await log.close()
+    expect([events, log.state, disk.writes]).toEqual([['durable 1: 1 in 0 ms'], 'closed', 1])
+    await expect(log.flush()).rejects.toThrow('Expected a log that is open, got one that is closed')
+  })
+})
+
+describe('the writes of TxnLog', () => {
+  it('are one for each batch, and warn when the disk is slow', async () => {
+    const { log, append, disk, clock, events, lines } = given({ syncWarningMs: 100 })
+    for (const [zxid, ms] of [
+      [1, 100],
+      [2, 101],
+    ] as const) {
+      disk.beforeWrite = async () => void clock.advance(ms)
+      append(zxid)
+      await log.flush()
+    }
+    expect(events).toEqual(['durable 1: 1 in 100 ms', 'durable 2: 1 in 101 ms'])
+    expect(lines).toEqual([
+      [
+        { ms: 101, file: `${FOLDER}/log.1`, bytes: ENTRY, entries: 1 },
+        expect.stringContaining('Making 1 transactions durable took 101 ms') as string,
+      ],
+    ])
+  })
+
+  it('say since when one is in flight', async () => {
+    const { log, append, disk, clock } = given()
+    expect(log.writingSince).toBe(undefined)
+    clock.advance(50)
+    const release = holdWrites(disk)
+    append(1)
+    clock.advance(0)
+    clock.advance(7)
+    expect(log.writingSince).toBe(1050)
+    release()
+    await clock.untilIdle()
+    expect(log.writingSince).toBe(undefined)
+    disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+    append(2)
+    await clock.untilIdle()
+    expect([log.state, log.writingSince]).toEqual(['failed', undefined])
+  })
+
+  it('that are delayed begin anew once a batch was full', async () => {
+    const { log, append, clock } = given({ flushDelayMs: 50, maxBatchSize: 3 })
+    append(1)
+    expect(clock.pendingTimers()).toEqual([{ name: 'log flush delay', at: 1050 }])
+    clock.advance(20)
+    append(2)
+    expect(clock.pendingTimers()).toHaveLength(1)
+    append(3)
+    await clock.untilIdle()
+    expect([log.durableZxid, clock.pendingTimers()]).toEqual([3, []])
+    append(4)
+    clock.advance(49)
+    await clock.untilIdle()
+    expect(log.durableZxid).toBe(3)
+    clock.advance(1)
+    await clock.untilIdle()
+    expect(log.durableZxid).toBe(4)
+  })
+
+  it('are scheduled once in a turn, and by a flush at once', async () => {
+    const { log, append, clock, disk } = given()
+    append(1, 2)
+    expect(disk.writes).toBe(0)
+    await clock.untilIdle()
+    expect([log.durableZxid, disk.writes]).toEqual([2, 1])
+    append(3)
+    await log.flush()
+    append(4)
+    await clock.untilIdle()
+    expect([log.durableZxid, disk.writes]).toEqual([4, 3])
+  })
+})
+
+describe('the files of TxnLog', () => {
+  const draw = (value: number): Pick<TxnLogOptions, 'random'> => ({
+    random: { below: () => value, bytes: (n) => new Uint8Array(n) },
+  })
+
+  it.each([
+    [10, 0, 6],
+    [10, 0xffff_ffff, 10],
+    [11, 0xffff_ffff, 10],
+    [1, 0, 2],
+    [0, 0, 2],
+  ])(
+    'with snapCount %i make a snapshot due (random number %i) at transaction %i',
+    async (count, value, due) => {
+      const { write, events, log, names } = given({ snapCount: () => count, ...draw(value) })
+      for (let zxid = 1; zxid < due; zxid++) await write(zxid)
+      expect([log.txnsSinceRoll, events.includes('snapshot due')]).toEqual([due - 1, false])
+      await write(due)
+      expect([log.txnsSinceRoll, events.filter((event) => event === 'snapshot due')]).toEqual([
+        0,
+        ['snapshot due'],
+      ])
+      expect(names()).toEqual(['log.1'])
+      await write(due + 1)
+      expect(names()).toEqual(['log.1', `log.${(due + 1).toString(16)}`])
+    },
+  )
+
+  it('read snapCount anew after each snapshot', async () => {
+    const counts = [2, 8]
+    const { write, names } = given({ snapCount: () => counts.shift() ?? 1000 })
+    await write(...Array.from({ length: 12 }, (_, i) => i + 1))
+    expect(names()).toEqual(['log.1', 'log.3', 'log.8'])
+  })
+
+  it('make a snapshot due by their bytes, unless the limit is 0 or less', async () => {
+    for (const [limit, due] of [
+      // The last entry of a file is written after it was decided that it is the last: its bytes count for the next one.
+      [8 * ENTRY, [1, 7, 12]],
+      [0, [1]],
+      [-5, [1]],
+    ] as const) {
+      const { write, names } = given({ snapSizeLimitBytes: limit })
+      await write(...Array.from({ length: 12 }, (_, i) => i + 1))
+      expect(names()).toEqual(due.map((zxid) => `log.${zxid.toString(16)}`))
+    }
+  })
+
+  it('end once they are larger than their limit', async () => {
+    for (const [limit, first] of [
+      [LOG_HEADER_BYTES + 2 * ENTRY, ['log.1', 'log.4']],
+      [LOG_HEADER_BYTES + 2 * ENTRY - 1, ['log.1', 'log.3', 'log.5']],
+      [-1, ['log.1']],
+    ] as const) {
+      const { write, names, events } = given({ fileSizeLimitBytes: limit })
+      await write(1, 2, 3, 4, 5)
+      expect(names()).toEqual(first)
+      expect(events).toHaveLength(5)
+    }
+  })
+
+  it('begin anew with `roll`, which resets the count of transactions', async () => {
+    const { log, write, names } = given({ sinceSnapshot: 7 })
+    await write(1, 2)
+    expect(log.txnsSinceRoll).toBe(9)
+    log.roll()
+    expect(log.txnsSinceRoll).toBe(0)
+    await write(3, 4)
+    expect([names(), log.txnsSinceRoll]).toEqual([['log.1', 'log.3'], 2])
+  })
+})
+
+describe('TxnLog on a disk that fails', () => {
+  const fail = (disk: MemoryDisk, code: string): void => {
+    disk.injectFault = (call) => (call === 'write' ? { code, writtenBytes: 3 } : undefined)
+  }
+
+  it.each(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'])('goes on after %s once there is space', async (code) => {
+    const { log, disk, clock, write, append, events, lines, range, names } = given()
+    await write(1)
+    expect(log.hasLostAppends).toBe(false)
+    const release = holdWrites(disk)
+    append(2)
+    clock.advance(0)
+    append(3)
+    fail(disk, code)
+    release()
+    await clock.untilIdle()
+    expect([log.state, log.hasLostAppends, log.failure, log.writingSince]).toEqual([
+      'full',
+      true,
+      undefined,
+      undefined,
+    ])
+    expect([log.lastZxid, log.durableZxid, log.pendingBytes, range.upTo]).toEqual([1, 1, 0, 1])
+    expect(events).toEqual(['durable 1: 1 in 0 ms', `full after 1: ${code}`])
+    expect(lines).toEqual([[{ folder: FOLDER, code }, expect.stringMatching('^No .* is left') as string]])
+    expect(() => append(2)).toThrow('is left for the transaction log')
+    await expect(log.flush()).rejects.toMatchObject({ name: 'LogFullError', code })
+    disk.injectFault = undefined
+    clock.advance(1000)
+    await clock.untilIdle()
+    expect([log.state, events.at(-1), lines[1]]).toEqual([
+      'open',
+      'space',
+      [{ folder: FOLDER }, 'There is space for the transaction log again; writes are accepted'],
+    ])
+    await write(2, 3)
+    expect(names()).toEqual(['log.1', 'log.2'])
+    await log.close()
+    expect(await recoverFrom(disk)).toMatchObject({ lastZxid: 3, tornWrites: [] })
+  })
+
+  it('looks for space no more after its role', async () => {
+    const { log, disk, clock, append, events } = given()
+    fail(disk, 'ENOSPC')
+    append(1)
+    await clock.untilIdle()
+    await log.close()
+    expect(log.state).toBe('closed')
+    disk.injectFault = undefined
+    const before = disk.writes
+    clock.advance(1000)
+    await clock.untilIdle()
+    expect([disk.writes - before, events]).toEqual([0, ['full after 0: ENOSPC']])
+  })
+
+  it('stops when what was written in part cannot be taken back', async () => {
+    const { log, disk, clock, write, append, events } = given()
+    await write(1)
+    disk.injectFault = (call) =>
+      call === 'write' ? { code: 'ENOSPC' } : call === 'truncate' ? { code: 'EROFS' } : undefined
+    append(2)
+    await clock.untilIdle()
+    expect([log.state, events.at(-1)]).toEqual([
+      'failed',
+      `The transaction log cannot be written: EROFS on ${FOLDER}/log.1. The server stops; check the disk`,
+    ])
+    expect(log.failure?.cause).toMatchObject({ code: 'EROFS' })
+  })
+
+  it('stops after any other error, and writes nothing of what was appended meanwhile', async () => {
+    const { log, disk, clock, append, events, names } = given()
+    const release = holdWrites(disk)
+    append(1)
+    clock.advance(0)
+    append(2)
+    fail(disk, 'EIO')
+    release()
+    await clock.untilIdle()
+    disk.injectFault = undefined
+    expect([log.state, log.pendingBytes, events]).toEqual([
+      'failed',
+      0,
+      [`The transaction log cannot be written: EIO on ${FOLDER}/log.1. The server stops; check the disk`],
+    ])
+    expect(() => append(3)).toThrow('Expected a log that is open, got one that is failed')
+    await expect(log.flush()).rejects.toThrow('got one that is failed')
+    await log.close()
+    expect([names(), disk.writes, log.durableZxid]).toEqual([['log.1'], 1, 0])
+  })
+
+  it('stops after an error that is none of the disk', async () => {
+    const { log, disk, clock, append, events } = given()
+    disk.beforeWrite = () => Promise.reject(new TypeError('broken'))
+    append(1)
+    await clock.untilIdle()
+    expect(events).toEqual([
+      'The transaction log cannot be written: broken. The server stops; check the disk',
+    ])
+    expect(log.failure?.message).toBe(events[0])
   })
 })

@@ -1,0 +1,71 @@
+import { ManualClock, MemoryDisk, silentLogger } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { waitForSpace } from './space-probe.ts'
+import { FOLDER } from './testing/log-fixture.ts'
+
+const PATH = `${FOLDER}/space-probe.tmp`
+const MIB = 1 << 20
+
+/** A wait on a disk that has `free` bytes. */
+function given() {
+  const disk = new MemoryDisk()
+  const clock = new ManualClock()
+  const state = { isWaiting: true, found: 0, free: 0, lines: [] as unknown[] }
+  disk.injectFault = (call, _, length) =>
+    call === 'write' && length > state.free ? { code: 'ENOSPC', writtenBytes: state.free } : undefined
+  const logger = { ...silentLogger, debug: (context: unknown) => void state.lines.push(context) }
+  waitForSpace(
+    { disk, clock, logger, folder: FOLDER },
+    () => state.isWaiting,
+    () => state.found++,
+  )
+  /** Advances the clock and lets the probe end. */
+  const pass = async (ms: number): Promise<void> => {
+    clock.advance(ms)
+    await clock.untilIdle()
+  }
+  return { disk, state, pass }
+}
+
+it('waitForSpace tries to write 1 MiB once a second until that succeeds, and leaves no file', async () => {
+  const { disk, state, pass } = given()
+  await pass(999)
+  expect(disk.writes).toBe(0)
+  await pass(1)
+  expect([disk.writes, state.found]).toEqual([1, 0])
+  expect(state.lines).toEqual([{ folder: FOLDER, error: expect.stringContaining('ENOSPC') as string }])
+  state.free = MIB - 1
+  await pass(999)
+  expect(disk.writes).toBe(1)
+  await pass(1)
+  expect([disk.writes, state.found, disk.paths()]).toEqual([2, 0, []])
+  state.free = MIB
+  await pass(1000)
+  expect([disk.writes, state.found, disk.paths()]).toEqual([3, 1, []])
+  await pass(10_000)
+  expect([disk.writes, state.found]).toEqual([3, 1])
+})
+
+it('waitForSpace replaces a file that an earlier process left', async () => {
+  const { disk, state, pass } = given()
+  disk.putFile(PATH, new Uint8Array(5))
+  state.free = MIB
+  await pass(1000)
+  expect([state.found, disk.paths()]).toEqual([1, []])
+})
+
+it('waitForSpace writes nothing once the log does not wait any more', async () => {
+  const { disk, state, pass } = given()
+  state.isWaiting = false
+  state.free = MIB
+  await pass(5000)
+  expect([disk.writes, state.found]).toEqual([0, 0])
+})
+
+it('waitForSpace reports no space when the log ceases to wait during the probe', async () => {
+  const { disk, state, pass } = given()
+  state.free = MIB
+  disk.beforeWrite = async () => void (state.isWaiting = false)
+  await pass(1000)
+  expect([disk.writes, state.found]).toEqual([1, 0])
+})
