@@ -348,7 +348,7 @@ describe('the writes of TxnLog', () => {
       [1, 100],
       [2, 101],
     ] as const) {
-      disk.beforeWrite = async () => void clock.advance(ms)
+      disk.beforeWrite = async () => clock.advance(ms)
       append(zxid)
       await log.flush()
     }
