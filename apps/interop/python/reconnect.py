@@ -7,9 +7,9 @@ from kazoo.recipe.lock import Lock
 from kazoo.recipe.watchers import DataWatch
 
 states = []
-zk = KazooClient(hosts=sys.argv[1], timeout=20)
+zk = KazooClient(hosts=sys.argv[1], timeout=100)
 zk.add_listener(lambda state: states.append(state))
-zk.start(timeout=15)
+zk.start(timeout=60)
 session = zk.client_id
 zk.create("/r", b"before")
 zk.create("/r/e", b"", ephemeral=True)
