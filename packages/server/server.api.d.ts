@@ -160,6 +160,7 @@
 //   loadBackup
 //   manifestName
 //   nodesOf
+//   openLogUpTo
 //   openPiece
 //   openTarget
 //   parseChange
@@ -318,6 +319,8 @@ export interface LoadOptions {
 export type LoadedBackup = Pick<Recovery, 'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'>;
 
 export declare function loadBackup(store: BackupStore, chain: BackupChain, upTo: Zxid, { compression, logger, pause }: LoadOptions): Promise<LoadedBackup>;
+
+export declare function openLogUpTo(store: BackupStore, log: LogManifest, upTo: Zxid): Promise<DiskReader>;
 
 // backup/log-stream.d.ts
 
@@ -735,6 +738,8 @@ export declare class NodeStore {
     #private;
     count: number;
     dataBytes: number;
+    largestData: number;
+    mostChildren: number;
     pathChars: number;
     constructor(hashKey?: number);
     find(path: string, hash?: number): number;
@@ -1484,6 +1489,7 @@ export declare const rows: {
     readonly adminTokensFile: Row<string | undefined>;
     readonly adminSnapshotEnabled: Row<boolean>;
     readonly adminRestoreEnabled: Row<boolean>;
+    readonly adminRestoreMaxBytes: Row<number>;
     readonly adminRateLimitMs: Row<number>;
     readonly adminForceHttps: Row<boolean>;
     readonly adminPortUnification: Row<boolean>;

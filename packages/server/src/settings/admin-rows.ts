@@ -1,4 +1,16 @@
-import { bool, duration, integer, list, oneOf, optional, pattern, port, someOf, text } from './value-types.ts'
+import {
+  bool,
+  duration,
+  integer,
+  list,
+  oneOf,
+  optional,
+  pattern,
+  port,
+  someOf,
+  text,
+  size,
+} from './value-types.ts'
 import { row } from './row.ts'
 
 const group = 'Admin server'
@@ -114,6 +126,17 @@ export const adminRows = {
     apacheDefault: 'true',
     description:
       'Enables the command `restore`, which replaces the data of a server without an ensemble by a snapshot.',
+  }),
+  adminRestoreMaxBytes: row({
+    group,
+    key: 'admin.restore.maxBytes',
+    property: 'zookeeper.admin.restore.maxBytes',
+    type: size('B', { min: 1 }),
+    defaultValue: 64 * 2 ** 30,
+    defaultText: '64 GiB',
+    apacheDefault: 'no such limit',
+    description:
+      'The largest snapshot that is received to replace the data of a server or of an ensemble. A smaller one is refused too where the disk would have less than 1 GiB, or 5 % of its size, left.',
   }),
   adminRateLimitMs: row({
     group,

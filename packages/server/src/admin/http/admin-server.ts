@@ -27,7 +27,7 @@ import { readiness } from './health.ts'
 import { LogLevelControl } from './log-level.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
-import { Restores } from './restore-command.ts'
+import { RestoreTooLargeError, Restores } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
 import { TreeSurvey } from './tree-survey.ts'
@@ -489,6 +489,8 @@ export class AdminServer {
     } catch (error) {
       if (error instanceof RestoreRefusal)
         return this.#json(409, { command: 'restore', error: error.message })
+      if (error instanceof RestoreTooLargeError)
+        return this.#json(error.status, { command: 'restore', error: error.message })
       return this.#json(500, members)
     }
   }

@@ -5,7 +5,7 @@ import { RestoreRefusal, type AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
 import { readLog, servedTree } from '../local-source.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
-import { EmptyBodyError, type RestoreState } from './restore-command.ts'
+import { EmptyBodyError, RestoreTooLargeError, type RestoreState } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 
 const ZXID = /^0x[\da-f]{1,14}$/
@@ -60,7 +60,7 @@ export const backupRoutes: readonly ApiRoute[] = [
     role: 'admin',
     summary:
       'Replaces all data by the snapshot in the body: those of the whole ensemble at its leader, or of a standalone server. Answers once the snapshot is received.',
-    statuses: [202, 400, 409],
+    statuses: [202, 400, 409, 413, 507],
     run: beginRestore,
   },
   {
@@ -82,6 +82,8 @@ async function beginRestore({ target, request, restores }: ApiCall): Promise<Htt
   } catch (error) {
     if (error instanceof RestoreRefusal)
       return problem(409, 'The data cannot be replaced by this server now', error.message)
+    if (error instanceof RestoreTooLargeError)
+      return problem(error.status, 'The snapshot is too large', error.message)
     if (error instanceof EmptyBodyError) return problem(400, 'The body is empty', error.message)
     throw error
   }

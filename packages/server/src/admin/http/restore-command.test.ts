@@ -101,6 +101,35 @@ describe('the command restore', () => {
     expect(server.disk.paths().some((path) => path.includes('restoring'))).toBe(false)
   })
 
+  it('receives no more bytes than admin.restore.maxBytes allows, and says so', async () => {
+    const taken = await snapshot()
+    const [below, exact] = await Promise.all(
+      [taken.length - 1, taken.length].map((adminRestoreMaxBytes) =>
+        TestServer.start({ ...SETTINGS, adminRestoreMaxBytes }),
+      ),
+    )
+    const refused = await restore(taken, below)
+    expect([refused.status, refused.text]).toEqual([
+      413,
+      expect.stringContaining(`at most ${taken.length - 1} bytes (admin.restore.maxBytes)`),
+    ])
+    expect(below!.disk.paths().some((path) => path.includes('restoring'))).toBe(false)
+    const { status } = await below!.http.request('/api/v1/restore', { method: 'POST', body: taken })
+    expect(status).toBe(413)
+    expect((await restore(taken, exact)).status).toBe(200)
+    await Promise.all([below!.stop(), exact!.stop()])
+  })
+
+  it('receives nothing where the disk would have too little space left', async () => {
+    const taken = await snapshot()
+    server.disk.freeBytes = 2 ** 30 - 1
+    const refused = await restore(taken)
+    expect([refused.status, refused.text]).toEqual([507, expect.stringContaining('Make space on this disk')])
+    expect(server.disk.paths().some((path) => path.includes('restoring'))).toBe(false)
+    server.disk.freeBytes = 2 ** 30
+    expect((await restore(taken)).status).toBe(200)
+  })
+
   it('serves the old data when the disk refuses the new', async () => {
     client.create(1, '/a')
     await server.untilIdle()

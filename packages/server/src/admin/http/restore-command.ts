@@ -15,6 +15,22 @@ export type RestoreState =
   | { readonly state: 'done'; readonly lastZxid: Zxid }
   | { readonly state: 'failed'; readonly problem: string }
 
+/** Bytes that a restore leaves free, on a small disk a twentieth of it, and after how many bytes it looks at what is free. */
+const RESERVED_BYTES = 2 ** 30
+const BYTES_PER_LOOK = 2 ** 24
+
+/** Refuses a snapshot that is too large for a setting or for the disk, and says which. */
+export class RestoreTooLargeError extends Error {
+  override readonly name = 'RestoreTooLargeError'
+  /** Of HTTP. */
+  readonly status: 413 | 507
+
+  constructor(status: 413 | 507, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
 /** Replaces the data of a server, or of the ensemble that it leads, by snapshots in the bodies of requests, one at a time. */
 export class Restores {
   readonly #platform: Pick<Platform, 'disk' | 'compression' | 'clock' | 'logger'>
@@ -31,9 +47,13 @@ export class Restores {
   /**
    * Receives a snapshot, and begins to replace the data by it. The snapshot is checked before anything changes; the old files are set
    * aside. Sessions end, and zxids go on above all that a client has seen. `done` resolves to the last transaction, and rejects with a
-   * `DamageError` for a body that is no complete snapshot. Rejects with a `RestoreRefusal` where the data cannot be replaced now.
+   * `DamageError` for a body that is no complete snapshot. Rejects with a `RestoreRefusal` where the data cannot be replaced now, and
+   * with a `RestoreTooLargeError`.
    */
-  async begin(target: AdminTarget, { body }: HttpRequest): Promise<{ readonly done: Promise<Zxid> }> {
+  async begin(
+    target: AdminTarget,
+    { body, headers }: Pick<HttpRequest, 'body' | 'headers'>,
+  ): Promise<{ readonly done: Promise<Zxid> }> {
     const { disk, clock, logger } = this.#platform
     if (this.#state.state === 'running')
       throw new RestoreRefusal('Another snapshot is being restored. Try again when it is done')
@@ -50,7 +70,9 @@ export class Restores {
     const folder = target.directories.snapshots
     let name: string
     try {
-      name = await receive(disk, folder, body)
+      const limit = target.settings.adminRestoreMaxBytes
+      rejectAbove(limit, Number(headers['content-length'] ?? 0))
+      name = await receive(disk, folder, body, limit)
     } catch (error) {
       fail(error)
       throw error
@@ -110,12 +132,23 @@ export class EmptyBodyError extends Error {
 }
 
 /** Writes a body to the folder of snapshots. Resolves to the name of the file, which tells how it is compressed. */
-async function receive(disk: Disk, folder: string, body: AsyncIterable<Uint8Array>): Promise<string> {
+async function receive(
+  disk: Disk,
+  folder: string,
+  body: AsyncIterable<Uint8Array>,
+  limit: number,
+): Promise<string> {
   let name: string | undefined
   let size = 0
+  let lookAt = 0
   let file: Awaited<ReturnType<Disk['openWrite']>> | undefined
   try {
     for await (const chunk of body) {
+      rejectAbove(limit, size + chunk.length)
+      if (size >= lookAt) {
+        await rejectFullDisk(disk, folder)
+        lookAt = size + BYTES_PER_LOOK
+      }
       if (file === undefined) {
         name = RECEIVED_FILE + suffixOf(chunk)
         file = await disk.openWrite(`${folder}/${name}`, { create: true, durable: false })
@@ -133,6 +166,24 @@ async function receive(disk: Disk, folder: string, body: AsyncIterable<Uint8Arra
   }
   if (name === undefined) throw new EmptyBodyError()
   return name
+}
+
+function rejectAbove(limit: number, bytes: number): void {
+  if (bytes > limit)
+    throw new RestoreTooLargeError(
+      413,
+      `Expected a snapshot of at most ${limit} bytes (admin.restore.maxBytes), got a larger one. Raise that setting, or stop the server and run zabra restore --to.`,
+    )
+}
+
+async function rejectFullDisk(disk: Disk, folder: string): Promise<void> {
+  const { free, size } = await disk.space(folder)
+  const reserved = Math.min(RESERVED_BYTES, size / 20)
+  if (free < reserved)
+    throw new RestoreTooLargeError(
+      507,
+      `Expected ${Math.ceil(reserved)} bytes to stay free in ${folder}, got ${free}. Make space on this disk, and send the snapshot again.`,
+    )
 }
 
 const suffixOf = ([first, second]: Uint8Array): '' | '.gz' | '.snappy' =>
