@@ -167,7 +167,7 @@ describe('Replay', () => {
 
   it('counts the bytes of the transactions after the snapshot', async () => {
     const { result } = await replay({ logs, snapshot: { zxid: 2 } })
-    expect(result.logRange.bytesAfter(2)).toBe(7 * payloadOf(createTxn(1)).length)
+    expect(result.logRange.bytesAfter(2)).toBe(7 * (13 + payloadOf(createTxn(1)).length))
   })
 
   it('keeps the sessions of the snapshot and follows those that begin and end after it', async () => {

@@ -5,7 +5,7 @@ import type { Digest, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import { DamageError, DivergedFilesError, RecoveryError } from './errors.ts'
 import type { NamedFile } from './file-names.ts'
 import { isSuccessor } from './history.ts'
-import { LOG_HEADER_BYTES } from './log-format.ts'
+import { ENTRY_HEAD_BYTES, LOG_HEADER_BYTES } from './log-format.ts'
 import { LogRange } from './log-range.ts'
 import { scanLog, type RawEntry, type ScanEnd } from './log-scan.ts'
 import { hasNonAsciiPaths } from './path-encoding.ts'
@@ -166,7 +166,7 @@ export class Replay {
       this.firstAboveLimit ??= { file, offset: entry.offset, zxid }
       return
     }
-    this.logRange.add(zxid, entry.end - entry.start)
+    this.logRange.add(zxid, ENTRY_HEAD_BYTES + entry.end - entry.start + 1)
     this.#apply(this.#decode(entry, path))
   }
 
