@@ -350,6 +350,16 @@ export const clientHolds: Case = {
       )
       await many(`getChildren of ${LISTED_AT_ONCE} znodes`, OpCode.getChildren, path('/listed', false))
       await many('getData of 1 MiB', OpCode.getData, path('/large', false))
+      for (const [count, what, type, body] of [
+        [64, 'getData of 1 MiB', OpCode.getData, path('/large', false)],
+        [256, `getChildren of ${LISTED_AT_ONCE} znodes`, OpCode.getChildren, path('/listed', false)],
+      ] as const) {
+        const writing = await openSession(port)
+        const write = (): Promise<unknown> => writing.request(OpCode.setData, (w) => setData(w, '/m'))
+        await test(`${count} × ${what} between two writes`, () =>
+          Promise.all([write(), writing.requestMany(count, type, body), write()]))
+        writing.destroy()
+      }
       await many('getACL of 1,000 entries', OpCode.getACL, path('/open'))
       await many('setACL of 1,000 entries', OpCode.setACL, (w, i) => {
         writeSetACLRequest(w, {
