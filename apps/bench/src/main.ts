@@ -22,6 +22,14 @@ const number = (text: string): number => {
   return value
 }
 
+function pattern(text: string): RegExp {
+  try {
+    return new RegExp(text)
+  } catch (error) {
+    throw new InvalidArgumentError(`Expected a regular expression. ${(error as Error).message}.`)
+  }
+}
+
 const program = new Command('bench')
   .description(
     'Measures Zabra beside Apache ZooKeeper on this machine, interleaved, each time on fresh servers',
@@ -35,6 +43,7 @@ const program = new Command('bench')
   .option('--processes <n>', 'load generator processes', number, 2)
   .option('--scale <share>', 'scales the large cases down, for a quick look', number, 1)
   .option('--minutes <n>', 'minutes of the long run (endurance)', number, 10)
+  .option('--rows <pattern>', 'a regular expression; client-holds measures the rows that match it', pattern)
   .addOption(new Option('--only <peer>', 'measures one peer alone').choices([...peerKinds]))
   .option('--out <folder>', 'writes bench.json and bench.html there')
   .option('--node-flag <flag...>', 'flags for the Node process of a Zabra server, such as --cpu-prof')

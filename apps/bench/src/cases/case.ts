@@ -18,6 +18,8 @@ export interface BenchOptions {
   readonly scale: number
   /** Minutes of the endurance case. */
   readonly minutes: number
+  /** Matches the names of the rows that `client-holds` measures; all of them where it is undefined. */
+  readonly rows?: RegExp
 }
 
 export interface CaseContext {
