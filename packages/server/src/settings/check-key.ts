@@ -50,7 +50,7 @@ export function checkOtherKey(entry: SettingEntry, strict: boolean, findings: Fi
   if (key.startsWith('authProvider.')) return checkAuthProvider(entry, findings)
   // Each such key adds a name to superUser.
   if (key.startsWith('superUser.')) return
-  const known = findKnownKey(key)
+  const known = findKnownKey(key) ?? findKnownKey(key.replace(/^zookeeper\./, ''))
   if (known === undefined) return reportUnknownKey(entry, key, strict, findings)
   const harmless =
     known.status === 'ignored' ||

@@ -37,6 +37,7 @@ It is a Java properties file in UTF-8: \`key=value\`, \`key: value\` or \`key va
 - Times accept a suffix \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`, sizes \`B\`, \`K\`, \`M\` or \`G\` (powers of 1024). ZooKeeper itself
   accepts bare numbers in the unit given below: use those in a file for both.
 - True and false can be written \`yes\` and \`no\`, or \`on\` and \`off\`; a warning says where ZooKeeper reads them differently.
+  Only \`skipACL\`, \`forceSync\` and \`leaderServes\` are read as ZooKeeper reads them: \`skipACL=true\` does not switch access lists off.
 - An unknown key is an error, because a typo would otherwise have no effect silently. \`strictConfig=false\` makes it a warning.
 - \`dynamicConfigFile\` names a file with the \`server.N\` lines. One such line means a standalone server, unless
   \`standaloneEnabled=false\`; several mean an ensemble, and \`myid\` in \`dataDir\` says which member this server is. A line can

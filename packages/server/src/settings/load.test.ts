@@ -159,6 +159,31 @@ describe('a configuration file', () => {
     expect(warnings.join()).toContain('loses acknowledged writes')
   })
 
+  test('skipACL and forceSync are what ZooKeeper makes of them, so that no file weakens this server alone', () => {
+    const { settings, warnings } = load({ file: cfg('skipACL=true', 'forceSync=false') })
+    expect(settings).toMatchObject({ skipAcl: false, forceSync: true })
+    expect(warnings).toEqual([
+      'zoo.cfg:3: skipACL: is taken as false; ZooKeeper too takes only yes as yes here. Write yes or no.',
+      'zoo.cfg:4: forceSync: is taken as true; ZooKeeper too takes only no as no here. Write yes or no.',
+    ])
+    expect(load({ environment: { ZOO_CFG_EXTRA: 'skipACL=true' } }).warnings.join()).toContain(
+      'is taken as false',
+    )
+  })
+
+  test('keys of deployments that ZooKeeper ignores too do not keep a server from starting', () => {
+    const { errors, warnings } = load({
+      file: cfg(
+        'quorum.auth.learner.loginContext=QuorumLearner',
+        'maxTimeToWaitForEpoch=2000',
+        'traceFile=/t',
+        'zookeeper.log.dir=/l',
+      ),
+    })
+    expect(errors).toEqual([])
+    expect(warnings).toHaveLength(4)
+  })
+
   test('keys that tune a JVM or are not supported cause warnings; test hooks and security features that are not supported cause errors', () => {
     const { errors, warnings } = load({
       file: cfg('nio.numSelectorThreads=4', 'admin.httpVersion=11', 'testingonly.x=1', 'ensembleAuthName=x'),
@@ -277,8 +302,11 @@ describe('members of an ensemble', () => {
     )
     expect(load({ file: cfg('dynamicConfigFile=gone') }).errors[0]).toContain('there is none at /here/gone')
     expect(load({ file: cfg('dynamicConfigFile=v'), files: { '/here/v': 'version=1' } }).errors[0]).toContain(
-      'expected only server.N',
+      'Remove this line: the version is the end of the name of the file',
     )
+    expect(
+      load({ file: cfg('dynamicConfigFile=v'), files: { '/here/v': 'tickTime=1' } }).errors[0],
+    ).toContain('expected only server.N')
   })
 
   test('myid sets the server id; invalid contents are an error only for a member', () => {

@@ -154,7 +154,10 @@ function addDynamicFile(
         severity: 'error',
         where: entry.where,
         key: entry.key,
-        text: 'expected only server.N, group.N and weight.N in a dynamic file. Move this line to the static one.',
+        text:
+          entry.key === 'version'
+            ? 'must not be in a dynamic file. Remove this line: the version is the end of the name of the file, as in zoo.cfg.dynamic.100000000.'
+            : 'expected only server.N, group.N and weight.N in a dynamic file. Move this line to the static one.',
       })
   }
 }
@@ -222,8 +225,7 @@ function readValue(name: SettingName, entry: SettingEntry, given: GivenSettings,
     return
   }
   given.set(name, { value, where })
-  const apacheReading =
-    entry.source === 'file' || entry.source === 'property' ? row.type.apacheReading?.(entry.value) : undefined
+  const apacheReading = entry.source === 'flag' ? undefined : row.type.apacheReading?.(entry.value)
   if (apacheReading !== undefined)
     findings.push({
       severity: 'warning',

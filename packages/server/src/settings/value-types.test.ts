@@ -82,9 +82,26 @@ describe('parsing of values', () => {
   test('a boolean that ZooKeeper reads differently has a note', () => {
     expect(bool('property').apacheReading?.('yes')).toBe('ZooKeeper reads this text as false')
     expect(bool('property').apacheReading?.('TRUE')).toBeUndefined()
-    expect(bool('yes-default').apacheReading?.('false')).toBe('ZooKeeper reads this text as true')
-    expect(bool('no-default').apacheReading?.('true')).toBe('ZooKeeper reads this text as false')
     expect(bool('named').apacheReading?.('on')).toBe('ZooKeeper refuses all but true and false here')
+  })
+
+  test.each([
+    ['yes-default', 'no', false, undefined],
+    ['yes-default', 'yes', true, undefined],
+    ['yes-default', 'true', true, undefined],
+    ['yes-default', 'false', true, 'ZooKeeper too takes only no as no here. Write yes or no'],
+    ['yes-default', 'No', true, 'ZooKeeper too takes only no as no here. Write yes or no'],
+    ['no-default', 'yes', true, undefined],
+    ['no-default', 'false', false, undefined],
+    ['no-default', 'true', false, 'ZooKeeper too takes only yes as yes here. Write yes or no'],
+    ['no-default', 'ON', false, 'ZooKeeper too takes only yes as yes here. Write yes or no'],
+  ] as const)('a key that ZooKeeper reads as %s reads %j as %j', (native, given, expected, note) => {
+    expect(read(bool(native), given)).toBe(expected)
+    expect(bool(native).apacheReading?.(given)).toBe(note)
+  })
+
+  test('a key that ZooKeeper takes as yes or no rejects other words', () => {
+    expect(read(bool('no-default'), 'maybe')).toContain('expected yes or no')
   })
 
   test('a list drops blanks and empty parts', () => {

@@ -181,27 +181,42 @@ const truthy = new Map([
 
 /**
  * True or false. `native` says how Apache ZooKeeper parses the key: `named` keys accept true and false only; `property` keys treat
- * everything but true as false; `yes-default` keys are off only for "no", `no-default` keys are on only for "yes".
+ * everything but true as false; `yes-default` keys are off only for "no", `no-default` keys are on only for "yes". The last two are
+ * read as Apache does, because they weaken a server: a file that it takes as safe must not switch off access lists or syncs here.
  */
 export function bool(
   native: 'named' | 'property' | 'yes-default' | 'no-default' = 'property',
 ): ValueType<boolean> {
+  if (native === 'yes-default' || native === 'no-default')
+    return yesOrNo(native === 'yes-default' ? 'no' : 'yes')
   const misread = (text: string): string | undefined => {
     const lower = text.toLowerCase()
-    const parsed = truthy.get(lower)
     if (native === 'named')
       return lower === 'true' || lower === 'false'
         ? undefined
         : 'ZooKeeper refuses all but true and false here'
-    const apache =
-      native === 'property' ? lower === 'true' : native === 'yes-default' ? text !== 'no' : text === 'yes'
-    return apache === parsed ? undefined : `ZooKeeper reads this text as ${apache}`
+    const apache = lower === 'true'
+    return apache === truthy.get(lower) ? undefined : `ZooKeeper reads this text as ${apache}`
   }
   return valueType({
     schema: () => z.boolean(),
     read: (text) => truthy.get(text.toLowerCase()),
     expected: 'true or false (also yes, no, on, off)',
     apacheReading: misread,
+  })
+}
+
+/** A boolean that only one text, `decisive`, takes to the other value than its default. */
+function yesOrNo(decisive: 'yes' | 'no'): ValueType<boolean> {
+  const read = (text: string): boolean => (text === decisive) === (decisive === 'yes')
+  return valueType({
+    schema: () => z.boolean(),
+    read: (text) => (truthy.has(text.toLowerCase()) ? read(text) : undefined),
+    expected: `yes or no; only ${decisive} in this spelling means ${decisive}, as in ZooKeeper`,
+    apacheReading: (text) =>
+      read(text) === truthy.get(text.toLowerCase())
+        ? undefined
+        : `ZooKeeper too takes only ${decisive} as ${decisive} here. Write yes or no`,
   })
 }
 
