@@ -39,6 +39,6 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
       'backup-plain',
       where,
       'backups are not encrypted',
-      'Give --key-file to zabra backup now, and keep the key elsewhere.',
+      'Set backup.encryption.keyFile on the servers, or give --key-file to zabra backup now, and keep the key elsewhere.',
     )
 }

@@ -233,6 +233,7 @@ export const adminRows = {
   stopDrainMs: row({
     group: 'Connections and requests',
     key: 'stop.drainMs',
+    isOwn: true,
     type: duration('ms', { min: 0, max: 3_600_000 }),
     defaultValue: 0,
     apacheDefault: 'none',
@@ -242,6 +243,7 @@ export const adminRows = {
   stopPermitMs: row({
     group: 'Connections and requests',
     key: 'stop.permitMs',
+    isOwn: true,
     type: duration('ms', { min: 0, max: 3_600_000 }),
     defaultValue: 0,
     apacheDefault: 'none',

@@ -34,6 +34,7 @@ export const auditRows = {
   auditFileMaxBytes: row({
     group,
     key: 'audit.fileMaxSize',
+    isOwn: true,
     type: size('B', { min: 4096 }),
     defaultValue: 10 * 1024 * 1024,
     description: 'Size of the audit file at which it is renamed, to the same name and `.1`.',
@@ -48,6 +49,7 @@ export const auditRows = {
   auditFsync: row({
     group,
     key: 'audit.fsync',
+    isOwn: true,
     type: bool(),
     defaultValue: false,
     description: 'Syncs the audit file after each write, in which the lines of many requests can be.',

@@ -26,6 +26,7 @@ export const backupRows = {
   backupVerifyMs: row({
     group,
     key: 'backup.verify',
+    isOwn: true,
     type: duration('ms', { min: 0 }),
     defaultValue: 86_400_000,
     description:
@@ -34,6 +35,7 @@ export const backupRows = {
   backupLogIntervalMs: row({
     group,
     key: 'backup.logInterval',
+    isOwn: true,
     type: duration('ms', { min: 0, max: 86_400_000 }),
     defaultValue: 60_000,
     description:
@@ -71,6 +73,7 @@ export const backupRows = {
   backupRateBytes: row({
     group,
     key: 'backup.rate',
+    isOwn: true,
     type: size('B', { min: 0 }),
     defaultValue: 0,
     description: 'Most bytes in a second that a backup reads. 0 sets no limit.',

@@ -45,6 +45,7 @@ export const connectionRows = {
   sessionSecretEnabled: row({
     group: sessions,
     key: 'sessionSecretEnabled',
+    isOwn: true,
     type: bool(),
     defaultValue: true,
     apacheDefault: 'not supported',
@@ -128,6 +129,7 @@ export const connectionRows = {
   slowRequestMs: row({
     group: requests,
     key: 'slow.request.ms',
+    isOwn: true,
     type: duration('ms'),
     defaultValue: 200,
     apacheDefault: 'none',

@@ -171,6 +171,11 @@ describe('a configuration file', () => {
     )
   })
 
+  test('a key of this server alone has no note on how ZooKeeper reads it', () => {
+    const { warnings } = load({ file: cfg('backup.logInterval=30s', 'audit.fsync=yes', 'stop.drainMs=5s') })
+    expect(warnings).toEqual([])
+  })
+
   test('keys of deployments that ZooKeeper ignores too do not keep a server from starting', () => {
     const { errors, warnings } = load({
       file: cfg(

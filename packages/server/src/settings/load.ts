@@ -225,7 +225,8 @@ function readValue(name: SettingName, entry: SettingEntry, given: GivenSettings,
     return
   }
   given.set(name, { value, where })
-  const apacheReading = entry.source === 'flag' ? undefined : row.type.apacheReading?.(entry.value)
+  const apacheReading =
+    entry.source === 'flag' || row.isOwn === true ? undefined : row.type.apacheReading?.(entry.value)
   if (apacheReading !== undefined)
     findings.push({
       severity: 'warning',

@@ -77,6 +77,7 @@ export const quorumRows = {
   quorumAddressCheck: row({
     group: quorum,
     key: 'quorumAddressCheck',
+    isOwn: true,
     type: bool(),
     defaultValue: true,
     apacheDefault: 'no such check',

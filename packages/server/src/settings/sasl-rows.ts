@@ -48,6 +48,7 @@ export const saslRows = {
   saslAclScheme: row({
     group: auth,
     key: 'sasl.aclScheme',
+    isOwn: true,
     type: bool(),
     defaultValue: (inputs) => Object.keys(inputs.saslUsers).length > 0,
     defaultText:

@@ -266,6 +266,7 @@ export const transportRows = {
   webSocketSecure: row({
     group,
     key: 'webSocketSecure',
+    isOwn: true,
     type: bool(),
     defaultValue: false,
     description: 'Serves WebSockets over TLS (wss), configured by the `ssl.*` keys.',
@@ -291,6 +292,7 @@ export const transportRows = {
   webSocketMaxMessage: row({
     group,
     key: 'webSocketMaxMessage',
+    isOwn: true,
     type: size('B', { min: 1, max: 2 ** 31 - 1 }),
     defaultValue: (inputs) => Math.min(2 ** 31 - 1, inputs.juteMaxBufferBytes + 4),
     defaultText: '`jute.maxbuffer` and 4 bytes: one whole request',
