@@ -2,6 +2,7 @@ import type { Session } from '../core/sessions/index.ts'
 import type { Identity } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { WriteCallback } from '../pipeline/index.ts'
+import type { CloseCause } from './close-cause.ts'
 import type { FlowControl } from './flow-control.ts'
 import type { Flushable } from './flush-queue.ts'
 import type { MemoryHolder } from './memory-budget.ts'
@@ -42,9 +43,9 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChanne
   /** Leaves the requests that wait, and those that are not parsed yet, to a later turn of the event loop. */
   waitForTurn(): void
   /** Sends the buffered bytes, then closes. Logs the reason with the fields of `context`. The session continues without a connection. */
-  closeAfterFlush(reason: string, context?: object): void
+  closeAfterFlush(cause: CloseCause, reason: string, context?: object): void
   /** Reads no more. Calls `onAnswered` once each request that has arrived has its reply, or the connection closes. */
   finishRequests(onAnswered: () => void): void
   /** Closes at once. The session continues without a connection. */
-  destroy(reason: string, context?: object): void
+  destroy(cause: CloseCause, reason: string, context?: object): void
 }

@@ -6,6 +6,7 @@ import { userNames } from '../audit/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import type { ConnectionPhase } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
+import type { CloseCause } from './close-cause.ts'
 import { FlowControl, LINGER_MS, PauseReason, UNSENT_LIMIT } from './flow-control.ts'
 import { logContext } from './log-context.ts'
 import { foreignProtocolOf, ProtocolDetector } from './protocol-detector.ts'
@@ -84,6 +85,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #handshake: SessionHandshake | undefined
   #watchedPaths: WatchedPaths | undefined
   #closesAfterFlush = false
+  /** Why the connection ends, once its last bytes are being sent. */
+  #cause: CloseCause | undefined
   /** Continues the answer to a four-letter command, whose client did not read it as fast as it was made. */
   #onDrained: (() => void) | undefined
   /** Called after the last reply, once the connection takes no more requests. */
@@ -168,7 +171,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.phase === 'closed') return
     const { unsentBytes } = this.flow
     if (unsentBytes > UNSENT_LIMIT)
-      return this.destroy(`Closed: ${unsentBytes} bytes are not read by the client`)
+      return this.destroy('slow_reader', `Closed: ${unsentBytes} bytes are not read by the client`)
     // A client sends requests once its login is confirmed. Were they here before the session is, an older connection could take the
     // session from a newer one and have them carried out late.
     if (this.#isRevalidating && this.phase === 'connecting') return
@@ -180,10 +183,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.countMemory()
   }
 
-  closeAfterFlush(reason: string, context?: object): void {
+  closeAfterFlush(cause: CloseCause, reason: string, context?: object): void {
     if (this.phase === 'closing' || this.phase === 'closed') return
     this.#splitter.stop()
     this.phase = 'closing'
+    this.#cause = cause
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
     this.#noteClosed(reason, context)
@@ -207,11 +211,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#onAnswered = undefined
   }
 
-  destroy(reason: string, context?: object): void {
+  destroy(cause: CloseCause, reason: string, context?: object): void {
     if (this.phase === 'closed') return
     this.#splitter.stop()
     this.flow.destroy()
-    this.onClosed(reason, context)
+    this.onClosed(cause, reason, context)
   }
 
   stopParsing(): void {
@@ -300,8 +304,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.countMemory()
   }
 
-  onClosed(reason = 'Closed by its client', context?: object): void {
+  onClosed(cause: CloseCause, reason: string, context?: object): void {
     if (this.phase === 'closed') return
+    this.#service.stats.closed[this.#cause ?? cause]++
     // Where it was closing, the reason is logged.
     if (this.phase !== 'closing') this.#noteClosed(reason, context)
     this.phase = 'closed'
@@ -331,11 +336,17 @@ class ClientConnection implements RequestClient, HandshakeClient {
       const foreign = first === undefined ? undefined : foreignProtocolOf(first)
       if (foreign !== undefined)
         return this.destroy(
+          'protocol',
           `Closed: its first bytes are ${foreign}, and this port serves clients of ZooKeeper`,
           context,
         )
-      if (error.field === 'a frame length') this.#service.stats.largeRequestsRejected++
-      this.destroy('Closed: its bytes are not a request. A larger limit is set with jute.maxbuffer', context)
+      const isTooLarge = error.field === 'a frame length'
+      if (isTooLarge) this.#service.stats.largeRequestsRejected++
+      this.destroy(
+        isTooLarge ? 'too_large' : 'protocol',
+        'Closed: its bytes are not a request. A larger limit is set with jute.maxbuffer',
+        context,
+      )
     }
   }
 
@@ -346,6 +357,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#detector = undefined
     if (detected.kind === 'frames') return this.#splitter.push(detected.bytes)
     this.phase = 'closing'
+    this.#cause = 'command'
     this.replyWriter.stats.received++
     const { name } = detected.command
     const service = this.#service
@@ -355,7 +367,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       return this.#endAnswer()
     }
     this.#sendAnswer(answer).catch((error: unknown) => {
-      service.runTurn(() => this.#breakOffAnswer(`Closed: ${name} failed with ${String(error)}`))
+      service.runTurn(() => this.#breakOffAnswer('command', `Closed: ${name} failed with ${String(error)}`))
     })
   }
 
@@ -385,7 +397,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
     return new Promise((resolve) => {
       const { platform } = this.#service
       const cancel = platform.clock.after(LINGER_MS, 'client that does not read an answer', () => {
-        this.#service.runTurn(() => this.#breakOffAnswer('Closed: it did not read the answer to its command'))
+        this.#service.runTurn(() =>
+          this.#breakOffAnswer('slow_reader', 'Closed: it did not read the answer to its command'),
+        )
       })
       this.#onDrained = () => {
         cancel()
@@ -395,9 +409,10 @@ class ClientConnection implements RequestClient, HandshakeClient {
     })
   }
 
-  #breakOffAnswer(reason: string): void {
+  #breakOffAnswer(cause: CloseCause, reason: string): void {
     this.#noteClosed(reason)
-    this.destroy(reason)
+    this.#cause = cause
+    this.destroy(cause, reason)
   }
 
   #onFrame(bytes: Uint8Array, start: number, end: number): void {
@@ -450,7 +465,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
         this.#service.runTurn(() => {
           if (this.phase !== awaited) return
           stats.sessionlessExpired++
-          this.destroy(reason)
+          this.destroy('idle', reason)
         }),
     )
   }
@@ -460,7 +475,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.flow.end()
     const { platform } = this.#service
     platform.clock.after(LINGER_MS, 'client that does not read its last bytes', () => {
-      this.#service.runTurn(() => this.destroy('Closed: it did not read its last bytes'))
+      this.#service.runTurn(() => this.destroy('slow_reader', 'Closed: it did not read its last bytes'))
     })
   }
 }
@@ -494,7 +509,9 @@ class ConnectionEvents implements ConnectionHandler {
 
   closed(cause?: Error): void {
     this.#service.runTurn(() =>
-      this.#connection.onClosed(cause === undefined ? undefined : `Closed: ${cause.message}`),
+      cause === undefined
+        ? this.#connection.onClosed('client', 'Closed by its client')
+        : this.#connection.onClosed('network', `Closed: ${cause.message}`),
     )
   }
 }

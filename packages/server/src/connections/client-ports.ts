@@ -4,6 +4,7 @@ import { acceptClient } from './client-connection.ts'
 import type { ClientService } from './client-service.ts'
 import { Listeners, type ClientAddress, type ServedPort } from './listeners.ts'
 import { NotServing } from './not-serving.ts'
+import type { ServerStats } from './stats.ts'
 
 /** The client address of a member in the configurations of its ensemble. */
 export interface ClientAddresses {
@@ -26,10 +27,11 @@ export class ClientPorts {
   /** Resolves when the last move of a port has ended; moves run one after the other. */
   #moved: Promise<void> = Promise.resolve()
 
-  /** `onAttach` prepares a service before it gets connections. */
+  /** `onAttach` prepares a service before it gets connections. `stats` counts the connections that are refused between two roles. */
   constructor(
     settings: ServerSettings,
     platform: Platform,
+    stats: ServerStats,
     { configured, active }: ClientAddresses,
     onAttach: (service: ClientService) => void,
   ) {
@@ -46,7 +48,7 @@ export class ClientPorts {
       )
     }
     this.#listeners = new Listeners(moved === undefined ? settings : withAddress(settings, moved), platform)
-    this.#notServing = new NotServing(settings, platform)
+    this.#notServing = new NotServing(settings, platform, () => stats.refusals.not_serving++)
   }
 
   get served(): readonly ServedPort[] {

@@ -249,7 +249,7 @@ export class ClientService {
       onSessionUserStored: (id) => this.sessionUsers.stored(id),
       onSessionClosed: (id, callback) => {
         const channel = this.connections.ofSession(id)
-        if (channel?.requests !== callback) channel?.destroy('Closed: its session is over')
+        if (channel?.requests !== callback) channel?.destroy('session_expired', 'Closed: its session is over')
       },
     })
     this.sessionUsers = new SessionUsers({
@@ -316,7 +316,7 @@ export class ClientService {
   endRole(reason: string): void {
     this.isAccepting = false
     this.pipeline.end()
-    for (const channel of this.connections) channel.destroy(reason)
+    for (const channel of this.connections) channel.destroy('role_ended', reason)
     this.#isStopped = true
   }
 
@@ -344,7 +344,7 @@ export class ClientService {
       onAnswered()
     })
     this.runTurn(() => {
-      for (const channel of this.connections) channel.closeAfterFlush(reason)
+      for (const channel of this.connections) channel.closeAfterFlush('stopping', reason)
     })
     if (this.connections.size > 0) {
       await new Promise<void>((resolve) => {
@@ -352,7 +352,7 @@ export class ClientService {
         this.platform.clock.after(LAST_BYTES_MS, 'clients that do not read their last bytes', resolve)
       })
     }
-    for (const channel of this.connections) channel.destroy(reason)
+    for (const channel of this.connections) channel.destroy('stopping', reason)
   }
 
   /** Forgets a closed connection with its watches. */

@@ -27,12 +27,15 @@ export class ConnectionRegistry implements Iterable<ClientChannel> {
   readonly #countByHost = new Map<string, number>()
   readonly #maxPerHost: number
   readonly #max: number
+  /** What limits the connections in all. */
+  readonly #limit: 'total' | 'descriptors'
   #onEmpty: () => void = () => {}
 
   constructor({ maxClientCnxns, maxCnxns, maxDescriptors }: ConnectionLimits) {
     this.#maxPerHost = maxClientCnxns > 0 ? maxClientCnxns : Infinity
     const descriptors = maxDescriptors > 0 ? Math.max(1, maxDescriptors - RESERVED_DESCRIPTORS) : Infinity
     this.#max = Math.min(maxCnxns > 0 ? maxCnxns : Infinity, descriptors)
+    this.#limit = this.#max < descriptors ? 'total' : 'descriptors'
   }
 
   get size(): number {
@@ -53,7 +56,7 @@ export class ConnectionRegistry implements Iterable<ClientChannel> {
       }
     if (this.size >= this.#max)
       return {
-        reason: 'total',
+        reason: this.#limit,
         text: `there are ${this.size} connections, and maxCnxns and the file descriptors of the process allow ${this.#max}`,
       }
     return undefined

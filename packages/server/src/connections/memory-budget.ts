@@ -1,4 +1,5 @@
 import type { Logger, System } from '@zabra/runtime'
+import type { CloseCause } from './close-cause.ts'
 import { logContext, type LoggedClient } from './log-context.ts'
 
 /** The share of the memory of the process that connections and sessions may take. */
@@ -26,7 +27,7 @@ export interface MemoryHolder extends LoggedClient {
   countMemory(): void
   /** Returns what holds the bytes, for a log line. */
   memoryUse(): Readonly<Record<string, number>>
-  destroy(reason: string): void
+  destroy(cause: CloseCause, reason: string): void
 }
 
 export interface MemoryBudgetOptions {
@@ -106,7 +107,7 @@ export class MemoryBudget {
           { ...logContext(holder), ...holder.memoryUse(), used: this.used, budget: this.limit },
           `Cut the connection that holds most memory, ${holder.chargedBytes} bytes: the memory for clients is spent (clientMemory)`,
         )
-      holder.destroy('Closed: it held most of the memory for clients')
+      holder.destroy('memory', 'Closed: it held most of the memory for clients')
     }
     const more = this.cuts - before - LINES_PER_CUT
     if (more > 0)

@@ -21,9 +21,12 @@ export class NotServing {
   readonly #platform: Platform
   readonly #allowed: ReadonlySet<string>
   readonly #pending = new Set<Connection>()
+  readonly #onRefused: () => void
   #isClosed = false
 
-  constructor({ fourLetterWords }: ServerSettings, platform: Platform) {
+  /** `onRefused` is called for each connection that is closed without an answer. */
+  constructor({ fourLetterWords }: ServerSettings, platform: Platform, onRefused: () => void) {
+    this.#onRefused = onRefused
     this.#platform = platform
     this.#allowed = new Set(fourLetterWords.includes('*') ? Object.keys(ANSWERS) : fourLetterWords)
   }
@@ -32,7 +35,7 @@ export class NotServing {
     const name: number[] = []
     let isAnswered = false
     const cancelTimeout = this.#platform.clock.after(TIMEOUT_MS, 'client while there is no role', () =>
-      wire.destroy(),
+      isAnswered ? wire.destroy() : this.#refuse(wire),
     )
     wire.setHandler({
       data: (chunk) => {
@@ -51,7 +54,7 @@ export class NotServing {
     })
     // Commands are not available over WebSockets, whose bytes a web page controls.
     if (this.#isClosed || this.#pending.size >= MAX_PENDING || wire.transport === 'webSocket')
-      return wire.destroy()
+      return this.#refuse(wire)
     this.#pending.add(wire)
   }
 
@@ -61,9 +64,14 @@ export class NotServing {
     for (const wire of this.#pending) wire.destroy()
   }
 
+  #refuse(wire: Connection): void {
+    this.#onRefused()
+    wire.destroy()
+  }
+
   #answer(wire: Connection, name: string): void {
     const answer = ANSWERS[name]
-    if (answer === undefined) return wire.destroy()
+    if (answer === undefined) return this.#refuse(wire)
     const text = this.#allowed.has(name)
       ? answer
       : `${name} is not executed because it is not in the whitelist.\n`

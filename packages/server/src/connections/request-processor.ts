@@ -9,6 +9,7 @@ import type { AcceptedWrite } from '../pipeline/index.ts'
 import { Authentication, type AuthenticatingClient } from './authentication.ts'
 import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
+import { LOGIN_MISSING } from './close-cause.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
 import { isCostly, isList, QueuedRequest, RequestQueue, startedSync, weightOf } from './request-queue.ts'
@@ -106,7 +107,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (!this.#isOpen()) return
     const { turnTime, auth } = this.#service
     if (end - start < HEADER_BYTES)
-      return this.#client.destroy('Closed: a request is shorter than its header')
+      return this.#client.destroy('protocol', 'Closed: a request is shorter than its header')
     const reader = this.#reader.reset(bytes, start, end)
     const xid = reader.int()
     const type = reader.int()
@@ -117,6 +118,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (!auth.isSatisfiedBy(this.#client.identities)) {
       this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, turnTime)
       return this.#client.closeAfterFlush(
+        'login',
         'Closed: it has not proved an identity of the schemes that enforce.auth.schemes demands',
       )
     }
@@ -153,13 +155,13 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
    */
   handleBeforeLogin(bytes: Uint8Array, start: number, end: number): void {
     if (end - start < HEADER_BYTES)
-      return this.#client.destroy('Closed: a request is shorter than its header')
+      return this.#client.destroy('protocol', 'Closed: a request is shorter than its header')
     const reader = this.#reader.reset(bytes, start, end)
     const xid = reader.int()
     const type = reader.int()
     if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
     this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, this.#service.turnTime)
-    this.#client.closeAfterFlush('Closed: its session belongs to a user, and it has not logged in by SASL')
+    this.#client.closeAfterFlush('login', LOGIN_MISSING)
   }
 
   /**
@@ -199,18 +201,18 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const { stats, platform } = this.#service
     const { zxid } = write.logged.header
     if (stats.stages.isSampled(zxid)) stats.stages.applied(zxid, write.startedAt, platform.clock.monotonic())
-    if (isSessionMoved(write.logged.txn)) return this.#client.destroy(SESSION_MOVED_REASON)
+    if (isSessionMoved(write.logged.txn)) return this.#client.destroy('moved', SESSION_MOVED_REASON)
     if (this.#shiftInFlight(write.type, write.xid) === undefined) return
     const size = this.#client.replyWriter.writeReply(write, err)
     this.#recordReply(size, write.type, write.startedAt, stats.updateLatency, write)
     if (write.type !== OpCode.closeSession) return this.process()
     stats.sessionsClosed++
-    this.#client.closeAfterFlush('Closed by its client')
+    this.#client.closeAfterFlush('session_closed', 'Closed by its client')
   }
 
   onLost({ xid, type, startedAt }: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
     if (type === OpCode.closeSession)
-      return this.#client.destroy('Closed: its session could not be ended, the disk is full')
+      return this.#client.destroy('disk_full', 'Closed: its session could not be ended, the disk is full')
     if (!this.#isOpen()) return
     if (this.#shiftInFlight(type, xid) === undefined) return
     this.#replyError(xid, type, this.#service.tree.lastZxid, ErrorCode.SYSTEMERROR, startedAt)
@@ -252,7 +254,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (type === OpCode.closeSession) {
       this.#client.stopParsing()
       if (!pipeline.closeSession(sessionId, xid, this, startedAt))
-        this.#client.destroy('Closed: its session cannot be ended here now')
+        this.#client.destroy('disk_full', 'Closed: its session cannot be ended here now')
       return new QueuedRequest(xid, type, startedAt)
     }
     const refusal = eagerAccess?.check(type, body, identities) ?? ErrorCode.OK
@@ -262,7 +264,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       return new QueuedRequest(xid, type, startedAt, refusal)
     }
     const err = pipeline.write({ sessionId, xid, type, identities }, body, this, startedAt)
-    if (err === ErrorCode.SESSIONMOVED) this.#client.destroy(SESSION_MOVED_REASON)
+    if (err === ErrorCode.SESSIONMOVED) this.#client.destroy('moved', SESSION_MOVED_REASON)
     return new QueuedRequest(xid, type, startedAt, err)
   }
 
@@ -301,7 +303,10 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       const isLast = err === ErrorCode.UNIMPLEMENTED && !isWrite(type)
       this.#replyError(xid, type, isLast ? -1 : this.#service.tree.lastZxid, err, startedAt)
       return isLast
-        ? this.#client.closeAfterFlush(`Closed: it sent the op code ${type}, which no client may send`)
+        ? this.#client.closeAfterFlush(
+            'protocol',
+            `Closed: it sent the op code ${type}, which no client may send`,
+          )
         : undefined
     }
     // A write before it may have made the local session a global one, whose end is a transaction.
@@ -429,19 +434,19 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     stats.sessionsClosed++
     const mark = this.#client.replyWriter.beginReply(xid, tree.lastZxid, 0)
     this.#endReply(mark, OpCode.closeSession, startedAt, stats.updateLatency)
-    this.#client.closeAfterFlush('Closed by its client')
+    this.#client.closeAfterFlush('session_closed', 'Closed by its client')
   }
 
   #limitWatches(): void {
     if (this.#client.watchBytes > MAX_WATCH_BYTES)
-      this.#client.destroy(`Closed: its watches take more than ${MAX_WATCH_BYTES} bytes`)
+      this.#client.destroy('memory', `Closed: its watches take more than ${MAX_WATCH_BYTES} bytes`)
   }
 
   #authenticate(xid: number, type: number, body: Reader): void {
     this.#service.turnShares.checkNext()
     this.#authentication ??= new Authentication(this.#service, this.#client)
     const closing = this.#authentication.handle(xid, type, body)
-    if (closing !== undefined) this.#client.closeAfterFlush(closing.reason, closing.context)
+    if (closing !== undefined) this.#client.closeAfterFlush('login', closing.reason, closing.context)
   }
 
   #endReply(mark: number, type: number, startedAt: number, latency: Histogram): void {

@@ -5,6 +5,7 @@ import type { RequestPipeline } from '../pipeline/index.ts'
 import type { ConnectionRegistry } from './connection-registry.ts'
 import { PauseReason } from './flow-control.ts'
 import { RefusalLog } from './refusal-log.ts'
+import type { CloseCause } from './close-cause.ts'
 import { closeInSlices, SessionExpiry } from './session-expiry.ts'
 import { ServerStats } from './stats.ts'
 
@@ -67,7 +68,7 @@ describe('SessionExpiry', () => {
     }
     const channel = {
       flow: { isPausedFor: (asked: PauseReason) => asked === reason },
-      destroy: (why: string) => void destroyed.push(why),
+      destroy: (_cause: CloseCause, why: string) => void destroyed.push(why),
     }
     const expiry = new SessionExpiry({
       clock,

@@ -82,7 +82,9 @@ export class SessionExpiry {
     if (!pipeline.isWritable) {
       sessions.touch(session, clock.monotonic())
       sessions.reopen(session)
-      connections.ofSession(session.id)?.destroy('Closed: its session had expired, and the disk is full')
+      connections
+        .ofSession(session.id)
+        ?.destroy('disk_full', 'Closed: its session had expired, and the disk is full')
       return
     }
     const context = { session: formatSessionId(session.id), timeoutMs: session.timeout }
@@ -94,7 +96,7 @@ export class SessionExpiry {
   #closeConnection({ id }: Session): void {
     const { stats, connections } = this.#options
     stats.sessionsExpired++
-    connections.ofSession(id)?.destroy('Closed: its session expired')
+    connections.ofSession(id)?.destroy('session_expired', 'Closed: its session expired')
   }
 }
 

@@ -3,6 +3,7 @@ import { negotiateTimeout, type Session } from '../core/sessions/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import type { AcceptedWrite, RevalidationCallback, WriteCallback } from '../pipeline/index.ts'
 import type { ClientService } from './client-service.ts'
+import { LOGIN_MISSING, type CloseCause } from './close-cause.ts'
 import { PauseReason, type FlowControl } from './flow-control.ts'
 import { formatSessionId, type LoggedClient } from './log-context.ts'
 import type { ReplyWriter } from './reply-writer.ts'
@@ -17,8 +18,8 @@ export interface HandshakeClient extends LoggedClient {
   waitForLogin(): void
   /** Opens the connection for requests. Calls `writeResponse` before the first of them. */
   openSession(session: Session, writeResponse: () => void): void
-  closeAfterFlush(reason: string, context?: object): void
-  destroy(reason: string): void
+  closeAfterFlush(cause: CloseCause, reason: string, context?: object): void
+  destroy(cause: CloseCause, reason: string): void
 }
 
 /** The result of a check of a connect request. `timeout` is the negotiated session timeout in milliseconds. */
@@ -55,7 +56,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     switch (decision.kind) {
       case 'close':
         this.#service.stats.refusals[decision.cause]++
-        return this.#client.destroy(decision.reason)
+        return this.#client.destroy('refused', decision.reason)
       case 'invalid':
         return this.#refuse()
       case 'create':
@@ -82,11 +83,11 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     const { sessionId } = this
     if (!isValid)
       return this.#needsLogin
-        ? this.#client.closeAfterFlush('Closed: its session ended before it had logged in')
+        ? this.#client.closeAfterFlush('refused', 'Closed: its session ended before it had logged in')
         : this.#refuse()
     // This server may have learned of the user after the handshake. The next attempt of the client will have to log in.
     if (!this.#needsLogin && sessionUsers.isOwned(sessionId))
-      return this.#client.destroy('Closed: its session belongs to a user, and it has not logged in by SASL')
+      return this.#client.destroy('login', LOGIN_MISSING)
     this.#destroyFormerConnection()
     const registry = localSessions?.isOpen(sessionId) ? localSessions : sessions
     this.#open(registry.resume(sessionId, this.#timeout, turnTime))
@@ -100,7 +101,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   }
 
   onLost(): void {
-    this.#client.destroy('Closed: its session could not be stored, the disk is full')
+    this.#client.destroy('disk_full', 'Closed: its session could not be stored, the disk is full')
   }
 
   onPart(): void {}
@@ -113,7 +114,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     if (localSessions !== undefined) return this.#open(localSessions.add(id, timeout, turnTime))
     this.#client.flow.pause(PauseReason.session)
     if (pipeline.createSession(id, timeout, this, turnTime)) return
-    this.#client.destroy('Closed: no session can be stored while the disk is full')
+    this.#client.destroy('disk_full', 'Closed: no session can be stored while the disk is full')
   }
 
   /** Responds as if the session were resumed: only then clients log in. The session and its connection are left alone until then. */
@@ -122,6 +123,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     // Only a quorum can say that a session is over: this server may lag, or end a session that another leader keeps.
     if (localSessions?.isOpen(this.sessionId) !== true && !sessions.isOpen(this.sessionId))
       return this.#client.destroy(
+        'refused',
         'Closed: its session is not open on this server, which cannot say that it is over',
       )
     this.#needsLogin = true
@@ -144,15 +146,19 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
 
   #destroyFormerConnection(): void {
     const former = this.#service.connections.ofSession(this.sessionId)
-    former?.destroy('Closed: its client has connected again')
+    former?.destroy('reconnected', 'Closed: its client has connected again')
   }
 
   #refuse(): void {
     this.#isDone = true
     this.#writeResponse(undefined)
-    this.#client.closeAfterFlush('Refused a session: it is unknown or over, or the password is wrong', {
-      session: formatSessionId(this.sessionId),
-    })
+    this.#client.closeAfterFlush(
+      'refused',
+      'Refused a session: it is unknown or over, or the password is wrong',
+      {
+        session: formatSessionId(this.sessionId),
+      },
+    )
   }
 
   #open(session: Session): void {

@@ -11,6 +11,7 @@ import {
 } from '../core/tree/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import type { RequestPipeline, WriteCallback } from '../pipeline/index.ts'
+import { LOGIN_MISSING } from './close-cause.ts'
 import type { ConnectionRegistry } from './connection-registry.ts'
 import { formatSessionId } from './log-context.ts'
 
@@ -74,8 +75,7 @@ export class SessionUsers {
     const channel = this.#options.connections.ofSession(id)
     if (channel === undefined || !this.isOwned(id)) return
     const isUser = ({ scheme, id: user }: Identity): boolean => scheme === 'sasl' && this.allows(id, user)
-    if (!channel.identities.some(isUser))
-      channel.destroy('Closed: its session belongs to a user, and it has not logged in by SASL')
+    if (!channel.identities.some(isUser)) channel.destroy('login', LOGIN_MISSING)
   }
 
   /** Returns the proof of a session's user: the stored one, or what this server knows before that is committed. */

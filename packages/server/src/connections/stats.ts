@@ -3,6 +3,7 @@ import { Histogram, summaryOfBoth, type Summary } from '../core/histogram.ts'
 import { Statistics } from '../core/statistics.ts'
 import { WatchStats } from '../core/watches/index.ts'
 import { WriteStages } from '../core/write-stages.ts'
+import { CLOSE_CAUSES, type CloseCause } from './close-cause.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 
@@ -10,6 +11,8 @@ import { RequestCounts } from './request-counts.ts'
 export type RefusalReason =
   | 'address'
   | 'total'
+  | 'descriptors'
+  | 'not_serving'
   | 'stopping'
   | 'draining'
   | 'tokens'
@@ -53,6 +56,8 @@ export class ServerStats extends Statistics {
   readonly refusals: Record<RefusalReason, number> = {
     address: 0,
     total: 0,
+    descriptors: 0,
+    not_serving: 0,
     stopping: 0,
     draining: 0,
     tokens: 0,
@@ -61,6 +66,8 @@ export class ServerStats extends Statistics {
     sessions: 0,
     memory: 0,
   }
+  /** Connections that have ended, by cause; all causes are there from the begin. Kept by `reset`. */
+  readonly closed = Object.fromEntries(CLOSE_CAUSES.map((cause) => [cause, 0])) as Record<CloseCause, number>
   /** Bytes of replies with their length field and header; -1 before the first. */
   lastResponseSize = -1
   minResponseSize = -1

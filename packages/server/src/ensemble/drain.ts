@@ -52,7 +52,7 @@ function closeDownTo(left: number, connections: ConnectionRegistry): void {
   for (const channel of connections) {
     if (count <= 0) return
     if (left > 0 && channel.requests.length > 0) continue
-    channel.closeAfterFlush('Closed: the server drains')
+    channel.closeAfterFlush('drained', 'Closed: the server drains')
     count--
   }
 }

@@ -107,7 +107,7 @@ export class Member implements Server, AdminTarget {
       stats,
       sessionIds: new SessionIdGenerator(settings.serverId, clock.wall()),
       window: new CommittedWindow(database.lastZxid, settings.commitLogCount),
-      clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
+      clientPorts: new ClientPorts(settings, platform, stats, membership.clientAddresses, (service) => {
         service.commands = new FourLetterCommands(service, database.folders, startedAt, admin.state)
       }),
       audit,

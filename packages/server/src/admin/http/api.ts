@@ -206,7 +206,7 @@ function endSession(server: ServerReport, id: SessionId): HttpResponse {
       isEnding = pipeline.closeSession(id, 0, undefined, server.platform.clock.monotonic())
     else localSessions!.remove(id)
     if (isEnding) server.stats.sessionsKilled++
-    if (isEnding) connection?.destroy('Closed: an operator has ended its session')
+    if (isEnding) connection?.destroy('killed', 'Closed: an operator has ended its session')
   })
   if (!isEnding)
     return problem(
@@ -220,7 +220,7 @@ function endSession(server: ServerReport, id: SessionId): HttpResponse {
 function closeConnection(server: ServerReport, id: SessionId): HttpResponse {
   const connection = server.connections.ofSession(id)
   if (connection === undefined) return noSession(id)
-  server.runTurn(() => connection.destroy('Closed by an operator'))
+  server.runTurn(() => connection.destroy('killed', 'Closed by an operator'))
   return json(200, { session: formatSessionId(id) })
 }
 

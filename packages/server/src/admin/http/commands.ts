@@ -304,7 +304,7 @@ async function shedConnections({ server, request }: CommandContext): Promise<Mem
   server.runTurn(() => {
     for (const connection of server.connections) {
       if (left === 0) break
-      connection.destroy('Closed: an operator moves connections to other servers')
+      connection.destroy('drained', 'Closed: an operator moves connections to other servers')
       left--
     }
   })

@@ -91,6 +91,8 @@ describe('the metrics', () => {
     expect(valueOf(text, 'zabra_connections_refused_total{reason="address"}')).toBe(1)
     for (const reason of [
       'total',
+      'descriptors',
+      'not_serving',
       'stopping',
       'draining',
       'tokens',
@@ -102,6 +104,22 @@ describe('the metrics', () => {
     ])
       expect(valueOf(text, `zabra_connections_refused_total{reason="${reason}"}`)).toBe(0)
     await fixture.stop()
+  })
+
+  it('count connections that come between two roles and are no commands', async () => {
+    const ensemble = await Ensemble.start(3)
+    const [id, ...others] = [...ensemble.members.keys()].filter((one) => one !== ensemble.leader)
+    for (const one of [...others, ensemble.leader!]) await ensemble.member(one).crash()
+    await ensemble.until('a member without a role', () => ensemble.server(id!).role === 'looking')
+    for (const bytes of ['ruok', 'GET ']) {
+      const wire = await ensemble.network.connect(ensemble.server(id!).addresses.client)
+      wire.write(new TextEncoder().encode(bytes))
+    }
+    await ensemble.untilIdle()
+    for (const one of others) await ensemble.member(one).start()
+    await ensemble.until('a role that serves', () => ensemble.server(id!).serving)
+    const text = await metricsOf(ensemble.member(id!))
+    expect(valueOf(text, 'zabra_connections_refused_total{reason="not_serving"}')).toBe(1)
   })
 
   it('count handshakes that are refused', async () => {

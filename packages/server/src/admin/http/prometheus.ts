@@ -295,6 +295,9 @@ function* ownFamilies({
     tls: handshakes.rejected + handshakes.failed,
   }))
     yield `zabra_connections_refused_total{reason="${reason}"} ${count}\n`
+  yield family('zabra_connections_closed_total', 'counter')
+  for (const [reason, count] of Object.entries(stats.closed))
+    yield `zabra_connections_closed_total{reason="${reason}"} ${count}\n`
   if (role.member !== undefined) {
     const { electionTime, unavailableTime, quorumAckLatency, propagationLatency } = stats.ensemble
     yield family('zabra_quorum_ack_seconds', 'histogram')
@@ -318,6 +321,7 @@ function* ownFamilies({
     ['killed', 'sessionsKilled'],
   ] as const)
     yield `zabra_sessions_ended_total{reason="${reason}"} ${stats.total(counter)}\n`
+  yield `zabra_sessions_ended_total{reason="moved"} ${stats.closed.moved}\n`
   yield* counter('zabra_packet_too_large_total', stats.total('largeRequestsRejected'))
   yield* counter('zabra_notifications_total', stats.watches.total('delivered'))
   yield family('zabra_watches', 'gauge')
