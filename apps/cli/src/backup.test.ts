@@ -1,4 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createServer } from '@zabra/server'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -151,6 +153,65 @@ describe('zabra backup', () => {
     expect(await succeed('get', '/replaced')).toBe('kept')
     const { code, err } = await run(['restore', '--replace', '--yes'])
     expect([code, err]).toEqual([7, expect.stringContaining('needs the role admin')])
+  })
+
+  describe('with --replace and several servers', () => {
+    /** Serves what the HTTP ports of two members answer: `outcomes` of restores, at whichever leads then. */
+    async function members(outcomes: readonly object[]) {
+      let leader = 0
+      const posts: number[] = []
+      const servers = await Promise.all(
+        [0, 1].map(async (id) => {
+          const server = createHttpServer((request, response) => {
+            const answer = (status: number, body: object): void =>
+              void response.writeHead(status, { connection: 'close' }).end(JSON.stringify(body))
+            request.resume().on('end', () => {
+              if (request.url === '/api/v1/self')
+                return answer(200, { role: id === leader ? 'leading' : 'following' })
+              if (request.method === 'GET') return answer(200, outcomes[posts.length - 1]!)
+              posts.push(id)
+              leader = 1
+              answer(202, {})
+            })
+          })
+          await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+          return server
+        }),
+      )
+      const ports = servers.map((server) => (server.address() as AddressInfo).port)
+      return {
+        admin: ports.map((port) => `127.0.0.1:${port}`).join(','),
+        posts,
+        close: () => servers.forEach((server) => server.close()),
+      }
+    }
+    const lost = { state: 'failed', problem: 'Server 2 was elected with other data.', again: true }
+    const done = { state: 'done', zxid: '0x300000001' }
+
+    it.each([
+      ['tries again at the next leader', [lost, done], 0, [0, 1]],
+      ['tries three times', [lost, lost, lost, done], 1, [0, 1, 1]],
+      ['does not try again what cannot succeed', [{ ...lost, again: false }, done], 1, [0]],
+    ])('%s', async (_, outcomes, expected, posts) => {
+      await succeed('backup', 'now')
+      const stub = await members(outcomes)
+      const { code, err } = await run(['restore', '--replace', '--yes', '--admin', stub.admin])
+      expect([code === 0 ? 0 : 1, stub.posts]).toEqual([expected, posts])
+      expect(err).toContain('The data are not replaced. Server 2 was elected with other data.')
+      stub.close()
+    })
+
+    it('says that the outcome is unknown where the server does not know it', async () => {
+      await succeed('backup', 'now')
+      const stub = await members([{ state: 'unknown', problem: 'The server has failed: EIO.' }])
+      const { code, err } = await run(['restore', '--replace', '--yes', '--admin', stub.admin])
+      expect([code, err]).toEqual([
+        expect.any(Number),
+        expect.stringContaining('The outcome is unknown. The server has failed: EIO.'),
+      ])
+      expect(code).not.toBe(0)
+      stub.close()
+    })
   })
 
   it('removes what no rule keeps', async () => {

@@ -18,7 +18,7 @@ import { ErrorCode } from '@zabra/protocol'
 import { note, print, printJson } from '../io.ts'
 import { counted, progress } from '../progress.ts'
 import type { AdminClient } from '../session/admin-client.ts'
-import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+import { openAdmins, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import {
   findMoment,
   openStore,
@@ -40,6 +40,10 @@ import { safeLine } from '../text/bytes.ts'
 
 /** The time between two questions whether data are replaced, in milliseconds. */
 const POLL_MS = 250
+/** How long several servers are asked which of them leads, in milliseconds. */
+const LEADER_WITHIN_MS = 60_000
+/** How often a replacement is tried at the next leader, where the one before lost an election. */
+const ATTEMPTS = 3
 
 interface Flags extends StoreFlags, MomentFlags, AdminFlags {
   readonly to?: string
@@ -101,7 +105,8 @@ const HELP = `
 Without --at, --zxid or --before it takes the end of the last backup. A folder of --to is that of a new
 server: its zxids go on in an epoch above all that the backups have seen. For an ensemble that does not
 run, restore to every member before the first one starts; --replace restores to one that runs, through
-its leader.`
+its leader. Where --admin names several servers, separated by commas, it finds the leader, and tries
+again at the next one if that loses the election before the data are replaced.`
 
 // A data folder
 
@@ -154,42 +159,94 @@ async function replaceData(
   loaded: LoadedBackup,
 ): Promise<void> {
   const { io, options } = context
-  const admin = openAdmin(context, flags)
+  const admins = openAdmins(context, flags)
   const summary = { upTo: `0x${formatZxid(upTo)}`, nodes: loaded.tree.nodeCount }
   if (flags.yes !== true || flags.dryRun === true) {
     if (options().json) return printJson(io, summary)
     return print(
       io,
-      `would replace all data of ${admin.url.host} and its ensemble by ${summary.nodes} nodes as of ${summary.upTo}: what was written since is lost, and every session ends. --yes does it.`,
+      `would replace all data of ${admins.map(({ url }) => url.host).join(', ')} and its ensemble by ${summary.nodes} nodes as of ${summary.upTo}: what was written since is lost, and every session ends. --yes does it.`,
     )
   }
   const folder = await mkdtemp(join(tmpdir(), 'zabra-restore-'))
   try {
-    const { path, bytes } = await writeSnapshotFile(loaded, folder, io.platform)
-    const bar = progress(io, 'Sending', 'bytes', bytes)
-    const file = createReadStream(path) as AsyncIterable<Uint8Array>
-    const chunks = counted(file, bar, ({ length }) => length)
-    await admin.json('POST', '/api/v1/restore', { content: { bytes, chunks } }).finally(() => bar.stop())
+    const file = await writeSnapshotFile(loaded, folder, io.platform)
+    const zxid = await replaceBy(context, admins, file)
+    if (options().json) return printJson(io, { ...summary, zxid })
+    print(
+      io,
+      `${summary.nodes} nodes as of ${summary.upTo} are the data now; the last transaction is ${zxid}`,
+    )
   } finally {
     await rm(folder, { recursive: true })
   }
-  const zxid = await untilRestored(context, admin)
-  if (options().json) return printJson(io, { ...summary, zxid })
-  print(io, `${summary.nodes} nodes as of ${summary.upTo} are the data now; the last transaction is ${zxid}`)
 }
 
-/** Waits until a server has replaced the data. Resolves to the last transaction. Rejects with a `Failure` otherwise. */
-async function untilRestored({ io }: Context, admin: AdminClient): Promise<string> {
+/** Replaces the data by a file, at the leader; at the next one where that loses an election. Resolves to the last transaction. */
+async function replaceBy(
+  context: Context,
+  admins: readonly AdminClient[],
+  { path, bytes }: Awaited<ReturnType<typeof writeSnapshotFile>>,
+): Promise<string> {
+  const { io } = context
+  for (let attempt = 1; ; attempt++) {
+    const admin = await leaderOf(context, admins)
+    const bar = progress(io, 'Sending', 'bytes', bytes)
+    const chunks = counted(createReadStream(path) as AsyncIterable<Uint8Array>, bar, ({ length }) => length)
+    await admin.json('POST', '/api/v1/restore', { content: { bytes, chunks } }).finally(() => bar.stop())
+    const outcome = await untilRestored(context, admin)
+    if (outcome.state === 'done') return outcome.zxid!
+    const text = `The data are not replaced. ${outcome.problem}`
+    if (outcome.again !== true || admins.length === 1 || attempt === ATTEMPTS)
+      throw new Failure(text, ExitCode.refused)
+    note(io, `${text} Trying again`)
+  }
+}
+
+/** Resolves to the server that leads, or that stands alone; to the only one without a question. */
+async function leaderOf({ io }: Context, admins: readonly AdminClient[]): Promise<AdminClient> {
+  if (admins.length === 1) return admins[0]!
+  const until = Date.now() + LEADER_WITHIN_MS
+  for (;;) {
+    const answers = await Promise.all(
+      admins.map((admin) =>
+        admin.json<{ role: string }>('GET', '/api/v1/self').catch((error: unknown) => error as Error),
+      ),
+    )
+    const at = answers.findIndex((answer) => 'role' in answer && /^(?:leading|standalone)$/.test(answer.role))
+    if (at !== -1) return admins[at]!
+    const problem = answers.find(
+      (answer) => answer instanceof Failure && answer.exitCode === ExitCode.noPermission,
+    )
+    if (problem !== undefined) throw problem as Failure
+    if (Date.now() > until)
+      throw new Failure(
+        `None of ${admins.map(({ url }) => url.host).join(', ')} leads: ${answers.map((answer) => ('role' in answer ? answer.role : answer.message)).join('; ')}`,
+        ExitCode.refused,
+      )
+    await setTimeout(POLL_MS, undefined, { signal: io.signal })
+  }
+}
+
+interface Outcome {
+  readonly state: string
+  readonly zxid?: string
+  readonly problem?: string
+  readonly again?: boolean
+}
+
+/** Waits until a server has replaced the data, or has not. Rejects with a `Failure` where that is not known. */
+async function untilRestored({ io }: Context, admin: AdminClient): Promise<Outcome> {
   const advice = 'Look at the data and at zabra cluster status, and run the command again if needed.'
   for (;;) {
-    const { state, zxid, problem } = await admin
-      .json<{ state: string; zxid?: string; problem?: string }>('GET', '/api/v1/restore')
-      .catch((cause: unknown) => {
-        const reason = cause instanceof Error ? cause.message : String(cause)
-        throw new Failure(`${reason} The outcome is unknown. ${advice}`, ExitCode.connection, { cause })
-      })
-    if (state === 'done') return zxid!
-    if (state === 'failed') throw new Failure(`The data are not replaced. ${problem}`, ExitCode.refused)
+    const outcome = await admin.json<Outcome>('GET', '/api/v1/restore').catch((cause: unknown) => {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new Failure(`${reason} The outcome is unknown. ${advice}`, ExitCode.connection, { cause })
+    })
+    const { state, problem } = outcome
+    if (state === 'done' || state === 'failed') return outcome
+    if (state === 'unknown')
+      throw new Failure(`The outcome is unknown. ${problem} ${advice}`, ExitCode.connection)
     if (state !== 'running')
       throw new Failure(
         `${admin.url.host} was restarted, and the outcome is unknown. ${advice}`,

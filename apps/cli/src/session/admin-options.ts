@@ -14,3 +14,9 @@ export const withAdminOption = (command: Command): Command =>
 /** Returns a client of the HTTP port that flags or environment name. */
 export const openAdmin = ({ io, options }: Context, { admin }: AdminFlags): AdminClient =>
   new AdminClient(admin ?? io.environment['ZABRA_ADMIN'], options(), io.signal)
+
+/** Returns clients of the HTTP ports that flags or environment name, separated by commas. */
+export const openAdmins = ({ io, options }: Context, { admin }: AdminFlags): readonly AdminClient[] =>
+  (admin ?? io.environment['ZABRA_ADMIN'] ?? '')
+    .split(',')
+    .map((url) => new AdminClient(url.trim(), options(), io.signal))

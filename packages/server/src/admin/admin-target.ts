@@ -16,9 +16,21 @@ export interface HealthCheck {
   readonly detail: string
 }
 
-/** Refuses to replace the data of a server now. The message says what to do. */
+/** Says that the data of a server are not replaced. The message says what to do. */
 export class RestoreRefusal extends Error {
   override readonly name = 'RestoreRefusal'
+  /** Whether the reason is one that passes, such as an election, so that the same request may succeed later, at the leader. */
+  readonly isPassing: boolean
+
+  constructor(message: string, { isPassing = false } = {}) {
+    super(message)
+    this.isPassing = isPassing
+  }
+}
+
+/** Says that the data may be the old or the new ones: the server has ended before that was decided. */
+export class RestoreUndecided extends Error {
+  override readonly name = 'RestoreUndecided'
 }
 
 /** What the HTTP port reports about a server, in every role and between two roles, and asks of it. */
@@ -90,8 +102,8 @@ export interface AdminTarget {
   replacementStart(lastZxid: Zxid): Zxid
   /**
    * Replaces all data, of the whole ensemble where this server leads one, and closes all connections; sessions are gone. `start` is the
-   * zxid of `replacementStart`, above which `tree` ends. Resolves when the new data are served. Rejects where the files cannot be
-   * replaced, or another member leads; the old data are served then.
+   * zxid of `replacementStart`, above which `tree` ends. Resolves when a quorum has the new data. Rejects with a `RestoreUndecided` where
+   * the server ends before that is known, and with another error where they are the old ones.
    */
   replaceTree(tree: Tree, start: Zxid): Promise<void>
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */

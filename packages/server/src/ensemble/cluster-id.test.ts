@@ -5,6 +5,7 @@ import { CLUSTER_FILE, readClusterId, writeClusterId } from '../persistence/inde
 import { IS_LONG } from '../testing/random-runs.ts'
 import { TestServer } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
+import { hideExtensions } from './testing/hide-extensions.ts'
 
 const FOLDER = '/data/version-2'
 /** Random histories. */
@@ -123,23 +124,6 @@ describe('an ensemble that has no id', () => {
     expect(await finalIds(ensemble)).toHaveLength(1)
   })
 })
-
-/** Makes learners of an ensemble say nothing of themselves, as those of Apache ZooKeeper do. Returns a function that ends it. */
-function hideExtensions({ network }: Ensemble): () => void {
-  const connect = network.connect.bind(network)
-  network.connect = async (to, options) => {
-    const connection = await connect(to, options)
-    const write = connection.write.bind(connection)
-    connection.write = (bytes) => {
-      const changed = Buffer.from(bytes)
-      const at = changed.indexOf('_zabra')
-      if (at !== -1) changed[at] = 0
-      return write(changed)
-    }
-    return connection
-  }
-  return () => (network.connect = connect)
-}
 
 describe('a leader that stops', () => {
   it('keeps its folder locked until the write of the final id has ended', async () => {

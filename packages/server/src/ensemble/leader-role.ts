@@ -119,7 +119,9 @@ export class LeaderRole implements ActiveRole {
   replacementStart(lastZxid: Zxid): Zxid {
     const quorum = this.#quorum
     if (!(quorum instanceof Leader) || !quorum.canPropose || this.#hasExited)
-      throw new RestoreRefusal('This server does not lead yet, or not any more. Try again.')
+      throw new RestoreRefusal('This server does not lead yet, or not any more. Try again.', {
+        isPassing: true,
+      })
     this.#refuseForeign()
     if (epochOf(lastZxid) > quorum.epoch)
       throw new RestoreRefusal(
@@ -152,18 +154,24 @@ export class LeaderRole implements ActiveRole {
         clock.after(SUSPEND_POLL_MS, 'last transactions before a replacement', resolve)
       })
     if (this.#hasExited || !isDone())
-      throw new Error('Expected a quorum to commit what was proposed, got none. The data are as before.')
+      throw new RestoreRefusal(
+        'Expected a quorum to commit what was proposed, got none. The data are as before.',
+        { isPassing: true },
+      )
     // One may have joined while the data were written.
     this.#refuseForeign()
     return quorum.lastProposed
   }
 
   #refuseForeign(): void {
-    const foreign = this.#learners!.withoutExtension
-    if (foreign.length > 0)
-      throw new RestoreRefusal(
-        `Expected only servers of Zabra in the ensemble, got Apache ZooKeeper as server ${foreign.join(', ')}: it may keep data that a leader takes back. Stop all members, and restore to each with zabra restore --to.`,
-      )
+    const foreign = this.#learners!.foreign
+    if (foreign.length === 0) return
+    const names = foreign.map(({ serverId, address }) => `server ${serverId} at ${address}`)
+    const { security } = this.#context
+    const isProved = foreign.every(({ accepted }) => security.isAuthenticated(accepted))
+    throw new RestoreRefusal(
+      `Expected only servers of Zabra in the ensemble, got Apache ZooKeeper as ${names.join(', ')}: it may keep data that a leader takes back. Stop all members, and restore to each with zabra restore --to.${isProved ? '' : ' Where no such server runs there, another program says that it is one, and has not proved it: close the ports of members to other programs, and try again.'}`,
+    )
   }
 
   /** Sets the last answer of the oracle. */

@@ -3,7 +3,7 @@ import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { Histogram } from '../core/histogram.ts'
-import { hasClusterId, verifierOf, type ServerId } from '../core/quorum/index.ts'
+import { hasClusterId, verifierOf } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -206,14 +206,17 @@ export class Learners {
     }
   }
 
-  /** The ids of members that run Apache ZooKeeper. A server that no configuration names may be any program. */
-  get withoutExtension(): readonly ServerId[] {
-    const { membership } = this.#context
-    return [...this.#connections.values()]
-      .filter(
-        ({ extension, serverId }) => extension === undefined && membership.member(serverId) !== undefined,
-      )
-      .map(({ serverId }) => serverId)
+  /**
+   * The learners that run Apache ZooKeeper. One that is not synced, or that no configuration names, counts only if it has proved its id:
+   * any program may claim one.
+   */
+  get foreign(): readonly LearnerConnection[] {
+    const { membership, security } = this.#context
+    return [...this.#connections.values()].filter(
+      ({ extension, serverId, isSynced, accepted }) =>
+        extension === undefined &&
+        ((isSynced && membership.member(serverId) !== undefined) || security.isAuthenticated(accepted)),
+    )
   }
 
   /** Returns the connections of synced observers. */

@@ -339,7 +339,7 @@ export class Member implements Server, AdminTarget {
     this.#isStopped = this.#hasFailed = true
     const reason = error instanceof Error ? error.message : String(error)
     platform.logger.error({ reason }, 'The server stops: its state can no longer be trusted')
-    this.#roles.stop()
+    this.#roles.stop(`The server has failed: ${reason}`)
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')
     security.stop()

@@ -1,4 +1,4 @@
-import { makeZxid, OpCode, writeAddWatchRequest, Writer } from '@zabra/protocol'
+import { OpCode, writeAddWatchRequest, Writer } from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { nodeCryptography } from '@zabra/runtime/node'
 import { syncCompression } from '@zabra/testkit'
@@ -9,6 +9,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import { IS_LONG } from '../testing/random-runs.ts'
 import { TestServer } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
+import { hideExtensions } from './testing/hide-extensions.ts'
 import type { Member } from './member.ts'
 
 /** Only each fourth write is tried, unless long tests are asked for. */
@@ -75,6 +76,23 @@ async function joinAsApache(ensemble: Ensemble, leader: number, serverId: number
   const writer = new Writer(64)
   encodePacket(writer, { type: PacketType.observerInfo, zxid: 0, data, auth: null })
   connection.write(writer.take())
+}
+
+/** Restarts a member so that it looks like one of Apache ZooKeeper, and waits until it follows the leader. */
+async function restartAsApache(ensemble: Ensemble, id: number): Promise<void> {
+  const restoreConnect = hideExtensions(ensemble)
+  await ensemble.restart(id)
+  restoreConnect()
+}
+
+/** Calls `action` when the leader makes its new files the data, before it does. */
+function whenDecided(ensemble: Ensemble, id: number, action: () => unknown): void {
+  const { disk } = ensemble.member(id)
+  const replaceFile = disk.replaceFile.bind(disk)
+  disk.replaceFile = async (path, bytes) => {
+    if (path.endsWith('/replacement')) await action()
+    return replaceFile(path, bytes)
+  }
 }
 
 describe('a snapshot that is sent to the leader', () => {
@@ -154,20 +172,12 @@ describe('a snapshot that is sent to the leader', () => {
     const ensemble = await start()
     const leader = ensemble.leader!
     const apache = leader === 1 ? 2 : 1
-    await ensemble.member(apache).crash()
-    const info = { serverId: apache, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }
-    const writer = new Writer(64)
-    const data = encodeLearnerInfo(info)
-    encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(1, 0), data, auth: null })
-    const connection = await ensemble.network.connect({ host: 'x', port: 2000 + leader })
-    connection.write(writer.take())
-    await ensemble.advance(100)
+    await restartAsApache(ensemble, apache)
     expect(await restore(ensemble, leader, await backup())).toMatchObject({
       status: 409,
-      text: expect.stringContaining(`got Apache ZooKeeper as server ${apache}`) as unknown,
+      text: expect.stringContaining(`got Apache ZooKeeper as server ${apache} at`) as unknown,
     })
-    connection.destroy()
-    await ensemble.advance(100)
+    await ensemble.restart(apache)
     await restore(ensemble, leader, await backup())
     expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
   })
@@ -207,18 +217,51 @@ describe('a leader that replaces the data', () => {
     const ensemble = await start()
     const leader = ensemble.leader!
     const apache = leader === 1 ? 2 : 1
-    await ensemble.member(apache).crash()
     const { disk } = ensemble.member(leader)
     const openWrite = disk.openWrite.bind(disk)
+    let isWriting = false
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
     disk.openWrite = async (path, options) => {
-      if (path.includes('incoming.')) await joinAsApache(ensemble, leader, apache)
+      if (path.includes('incoming.')) {
+        isWriting = true
+        await held
+      }
       return openWrite(path, options)
     }
     await restore(ensemble, leader, await backup())
+    await ensemble.until('the file', () => isWriting)
+    await restartAsApache(ensemble, apache)
+    release()
     expect((await untilRestored(ensemble, leader))['problem']).toContain(
-      `got Apache ZooKeeper as server ${apache}`,
+      `got Apache ZooKeeper as server ${apache} at`,
     )
-    await ensemble.member(apache).start()
+    expect(await agreed(ensemble)).toBe('old')
+  })
+
+  it('ignores one that says it is a server of Apache ZooKeeper, with the id of a member, and does no more', async () => {
+    const ensemble = await start(4, { observers: [4] } as Partial<ServerSettings>)
+    const leader = ensemble.leader!
+    const down = leader === 1 ? 2 : 1
+    for (const id of [4, down]) {
+      await ensemble.member(id).crash()
+      await joinAsApache(ensemble, leader, id)
+    }
+    await ensemble.advance(100)
+    expect((await restore(ensemble, leader, await backup())).status).toBe(202)
+    await joinAsApache(ensemble, leader, 4)
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it('says from which address a server of Apache ZooKeeper follows it without a proof, and what keeps others out', async () => {
+    const ensemble = await start(4, { observers: [4] } as Partial<ServerSettings>)
+    await restartAsApache(ensemble, 4)
+    const { status, text } = await restore(ensemble, ensemble.leader!, await backup())
+    expect(status).toBe(409)
+    expect(text).toMatch(
+      /server 4 at \S+:\d+: .*has not proved it: close the ports of members to other programs/,
+    )
     expect(await agreed(ensemble)).toBe('old')
   })
 
@@ -257,6 +300,88 @@ describe('a leader that replaces the data', () => {
     expect(await ensemble.read(leader, '/meanwhile', '/old')).toEqual(['1:0', '2:0'])
   })
 
+  it('says that a later attempt may succeed where another one was elected, and not of a snapshot that is damaged', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const body = await backup()
+    await restore(ensemble, leader, body.subarray(0, body.length - 9))
+    expect((await untilRestored(ensemble, leader))['again']).toBe(false)
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    whenDecided(ensemble, leader, () => held)
+    await restore(ensemble, leader, body)
+    await ensemble.until('another leader', () => ensemble.leader !== undefined && ensemble.leader !== leader)
+    release()
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'failed', again: true })
+    expect(await restore(ensemble, ensemble.leader!, body)).toMatchObject({ status: 202 })
+    expect(await untilRestored(ensemble, ensemble.leader!)).toMatchObject({ state: 'done' })
+    expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it('reports nothing before there is a leader, however long that takes', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const others = [1, 2, 3].filter((id) => id !== leader)
+    whenDecided(ensemble, leader, async () => {
+      for (const id of others) await ensemble.member(id).crash()
+    })
+    await restore(ensemble, leader, await backup())
+    await ensemble.until('the crashes', () => ensemble.running.length === 1)
+    await ensemble.advance(120_000)
+    expect(await outcome(ensemble, leader)).toEqual({ state: 'running' })
+    for (const id of others) await ensemble.member(id).start()
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it('reports the new data where another member that has taken them is elected', async () => {
+    const ensemble = await start(3, { forceSnapshotSync: true })
+    const leader = ensemble.leader!
+    const [taker, last] = [1, 2, 3].filter((id) => id !== leader) as [number, number]
+    whenDecided(ensemble, leader, () => ensemble.member(last).crash())
+    // The second member has the new data and their epoch; the leader never gets to know.
+    const { disk } = ensemble.member(taker)
+    const replaceFile = disk.replaceFile.bind(disk)
+    let isTaken = false
+    disk.replaceFile = async (path, bytes) => {
+      await replaceFile(path, bytes)
+      if (!path.endsWith('/currentEpoch') || isTaken) return
+      isTaken = true
+      ensemble.cut(leader)
+    }
+    await restore(ensemble, leader, await backup())
+    await ensemble.until('the data at a second member', () => isTaken)
+    await ensemble.member(last).start()
+    await ensemble.until(
+      'another leader',
+      () => ensemble.leader !== undefined && ensemble.leader !== leader,
+      60_000,
+    )
+    await ensemble.create(await ensemble.client(ensemble.leader!), '/meanwhile')
+    ensemble.heal(leader)
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it('does not say that it failed when its disk fails so that the files may be old or new', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const { disk } = ensemble.member(leader)
+    let isDecided = false
+    disk.injectFault = (_, path) => {
+      isDecided ||= path.includes('/set-aside')
+      return isDecided ? { code: 'EIO' } : undefined
+    }
+    await restore(ensemble, leader, await backup())
+    expect(await untilRestored(ensemble, leader)).toMatchObject({
+      state: 'unknown',
+      problem: expect.stringContaining('EIO') as unknown,
+    })
+    disk.injectFault = () => undefined
+    await ensemble.restart(leader)
+    expect(await agreed(ensemble)).toMatch(/old|new/)
+  })
+
   it('goes on with the old data when its disk refuses the new ones', async () => {
     const ensemble = await start()
     const leader = ensemble.leader!
@@ -279,6 +404,33 @@ describe('a leader that replaces the data', () => {
     await restore(ensemble, leader, await backup())
     const { state } = await untilRestored(ensemble, leader)
     expect([faults > 0, state, await agreed(ensemble)]).toEqual([true, 'done', 'new'])
+  })
+
+  it('of its own alone, does not say that it failed when the files may be old or new, and keeps both', async () => {
+    const server = await TestServer.start(SETTINGS)
+    const client = await server.connect()
+    client.create(1, '/old')
+    await server.untilIdle()
+    let isDecided = false
+    server.disk.injectFault = (_, path) => {
+      isDecided ||= path.includes('/set-aside')
+      return isDecided ? { code: 'EIO' } : undefined
+    }
+    const request = { method: 'POST', body: await backup() }
+    expect((await server.http.request('/api/v1/restore', request)).status).toBe(202)
+    await server.untilIdle()
+    const { text } = await server.http.request('/api/v1/restore')
+    expect(JSON.parse(text)).toMatchObject({
+      state: 'unknown',
+      problem: expect.stringContaining('EIO') as unknown,
+    })
+    server.disk.injectFault = () => undefined
+    await server.restart()
+    const reader = await server.connect()
+    reader.read(1, OpCode.exists, '/new')
+    await server.untilIdle()
+    expect(reader.takeReceived()).toEqual(['1:0'])
+    await server.stop()
   })
 
   it('is backed up by a snapshot of the new data, and audited once', async () => {

@@ -1,6 +1,6 @@
 import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import { RestoreRefusal, type HealthCheck } from '../admin/index.ts'
+import { RestoreRefusal, RestoreUndecided, type HealthCheck } from '../admin/index.ts'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { copyConfigurationNode, type Tree } from '../core/tree/index.ts'
@@ -9,6 +9,7 @@ import { MAX_LEADER_EPOCH } from '../core/zab/index.ts'
 import type { PreparedReplacement } from '../database/index.ts'
 import type { Server } from '../server-types.ts'
 import { usesQuorumTls } from '../settings/index.ts'
+import { AwaitedReplacement } from './awaited-replacement.ts'
 import { dialDefaults } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { isDiskFull } from './durability.ts'
@@ -20,13 +21,6 @@ import { ReadOnlyRole } from './read-only-role.ts'
 import { catchUpWindow } from './sync-sources.ts'
 
 type RoleState = Exclude<PeerState, 'looking'>
-
-/** A replacement of all data that the next leader decides. */
-interface AwaitedReplacement {
-  readonly tree: Tree
-  /** Reports the outcome: undefined where the data are replaced. */
-  readonly settle: (problem: unknown) => void
-}
 
 /** The shortest time without a leader after which a member becomes read-only, in milliseconds. */
 const READ_ONLY_AFTER_MS = 2000
@@ -66,7 +60,7 @@ export class RoleManager {
   #earlier: { readonly leader: ServerId; readonly epoch: number } | undefined
   /** The learner roles under one leader, in a row, that ended before they were synced. */
   #refusals: { readonly leader: ServerId; readonly count: number } | undefined
-  /** The data with which this server has left the last role, until there is a leader. */
+  /** The data with which this server has left a role, as a leader. */
   #replacement: AwaitedReplacement | undefined
   /** Called at the end of each role. */
   #onRoleEnded: () => void = () => {}
@@ -205,14 +199,14 @@ export class RoleManager {
     if (role.transferLeadership()) await ended
   }
 
-  /** Stops elections and timers. No role is entered or left any more. */
-  stop(): void {
+  /** Stops elections and timers. No role is entered or left any more. `reason` says why. */
+  stop(reason = 'The server has stopped'): void {
     this.#isStopped = true
     for (const cancel of this.#timers.splice(0)) cancel()
     this.#election?.stop()
     this.#readOnly?.end()
     this.#readOnly = undefined
-    this.#settleReplacement(new Error('The server stops. Look at the data of the ensemble, and try again.'))
+    this.#replacement?.undecided(reason)
   }
 
   /** Implements `AdminTarget.replacementStart`. */
@@ -234,6 +228,7 @@ export class RoleManager {
       leader === undefined || this.#state === 'leading'
         ? 'The ensemble has no leader now. Try again.'
         : `Only the leader replaces data. Ask server ${leader}, which leads.`,
+      { isPassing: true },
     )
   }
 
@@ -244,7 +239,7 @@ export class RoleManager {
   async #replaceInEnsemble(tree: Tree, start: Zxid): Promise<void> {
     const { database } = this.#context
     const role = this.#establishedLeader()
-    copyConfigurationNode(database.tree, tree)
+    copyConfigurationNode(database.tree, tree, tree.lastZxid)
     const prepared = await database.prepareReplacement(tree)
     try {
       const last = await role.suspend()
@@ -253,41 +248,15 @@ export class RoleManager {
           'Too many transactions came while the data were written. Try again with less load.',
         )
       if (role !== this.#establishedLeader())
-        throw new RestoreRefusal('Another leader was elected. Try again.')
+        throw new RestoreRefusal('Another leader was elected. Try again.', { isPassing: true })
     } catch (error) {
       this.#leaveRole(role, { reason: 'the data are not replaced, and requests arrived meanwhile' })
       await database.discardReplacement(prepared)
       throw error
     }
-    const replaced = this.#awaitReplacement(prepared)
+    this.#replacement = new AwaitedReplacement(tree.lastZxid)
     this.#leaveRole(role, { reason: 'the data of the ensemble are being replaced', replacement: prepared })
-    await replaced
-  }
-
-  /** Resolves when there is a leader and it has these data; rejects when it has others, or there is none in time. */
-  #awaitReplacement({ tree }: PreparedReplacement): Promise<void> {
-    const { initLimit, syncLimit, tickTimeMs } = this.#context.settings
-    return new Promise((resolve, reject) => {
-      const cancel = this.#context.platform.clock.after(
-        2 * (initLimit + syncLimit) * tickTimeMs,
-        'election with replaced data',
-        () =>
-          this.#settleReplacement(
-            new Error('No leader was elected in time. Look at the data of the ensemble, and try again.'),
-          ),
-      )
-      const settle = (problem: unknown): void => {
-        cancel()
-        if (problem === undefined) resolve()
-        else reject(problem as Error)
-      }
-      this.#replacement = { tree, settle }
-    })
-  }
-
-  #settleReplacement(problem?: unknown): void {
-    this.#replacement?.settle(problem)
-    this.#replacement = undefined
+    await this.#replacement.outcome
   }
 
   /** Installs a replacement while the others still wait for this leader, so that they elect no other leader before it is on disk. */
@@ -301,62 +270,80 @@ export class RoleManager {
     }
   }
 
-  /** Makes the data of a replacement those of this server. Where that fails, it goes on with what the files hold. */
+  /**
+   * Makes the data of a replacement those of this server. Where that fails, it goes on with the old ones. Rejects where the files cannot
+   * be read: they may hold both.
+   */
   async #installReplacement(replacement: PreparedReplacement): Promise<void> {
     const { database, platform } = this.#context
-    if (this.#isStopped || this.#isClosing) return database.discardReplacement(replacement)
-    try {
-      await this.#install(replacement)
-      const { tree } = database
-      if (this.#replacement !== undefined) this.#replacement = { ...this.#replacement, tree }
-      const facts = { lastZxid: formatZxid(tree.lastZxid), nodes: tree.nodeCount }
-      platform.logger.info(facts, 'The data are replaced; this server asks the others to take them')
-    } catch (error) {
-      this.#settleReplacement(error)
-      const reason = error instanceof Error ? error.message : String(error)
-      platform.logger.error({ reason }, 'The data could not be replaced')
+    // The end of the role may be tried again, once the outcome is known.
+    if (this.#replacement?.isOpen !== true) return
+    if (this.#isStopped || this.#isClosing) {
+      await database.discardReplacement(replacement)
+      return this.#replacement.refused(new RestoreRefusal('The server stops, so the data are not replaced.'))
     }
+    const problem = await this.#install(replacement)
+    if (problem === undefined) {
+      const { tree } = database
+      const facts = { lastZxid: formatZxid(tree.lastZxid), nodes: tree.nodeCount }
+      return platform.logger.info(facts, 'The data are replaced; this server asks the others to take them')
+    }
+    this.#replacement.refused(problem)
+    platform.logger.error({ reason: reasonOf(problem) }, 'The data could not be replaced')
   }
 
-  /** Installs a replacement. Where that fails, loads the files again, and rejects unless they hold the replacement by then. */
-  async #install(replacement: PreparedReplacement): Promise<void> {
+  /**
+   * Installs a replacement. Resolves to undefined, or to the reason why the files still hold the old data, which are loaded again.
+   * Rejects where the files cannot be read, so that what they hold is not known.
+   */
+  async #install(replacement: PreparedReplacement): Promise<unknown> {
     const { database, platform } = this.#context
     try {
       await database.installReplacement(replacement)
     } catch (error) {
       await database.endRole()
       // Once the files are decided, reading them finishes the replacement. No other history has its last zxid.
-      if (database.tree.lastZxid !== replacement.tree.lastZxid) throw error
-      const reason = error instanceof Error ? error.message : String(error)
-      platform.logger.warn({ reason }, 'The files were replaced at the second attempt')
+      if (database.tree.lastZxid !== replacement.tree.lastZxid) return error
+      platform.logger.warn({ reason: reasonOf(error) }, 'The files were replaced at the second attempt')
     }
+    return undefined
   }
 
   /**
    * Replaces the tree of a standalone server: ends its role, and with it all connections, and enters it again with the new tree.
-   * Rejects where the files cannot be replaced; the old tree is then served again.
+   * Rejects where the files cannot be replaced; the old tree is then served again. Rejects with a `RestoreUndecided`, and stops the
+   * server, where they may hold both.
    */
   async #replaceAlone(tree: Tree): Promise<void> {
-    const { database, membership, window } = this.#context
+    const { database, membership, window, failed } = this.#context
     const prepared = await database.prepareReplacement(tree)
     const replaced = this.#transitions.then(async () => {
-      if (this.#isStopped || this.#isClosing) throw new Error('The server stops.')
+      if (this.#isStopped || this.#isClosing)
+        throw new RestoreRefusal('The server stops, so the data are not replaced.')
+      let isBegun = false
       try {
         await this.#role?.end(REPLACING)
         await database.endRole()
-        await this.#install(prepared)
-      } finally {
+        isBegun = true
+        const problem = await this.#install(prepared)
         await catchUpWindow(window, database)
         if (!this.#isStopped) this.#enterRole('leading', membership.self)
+        return problem
+      } catch (error) {
+        failed(error)
+        if (!isBegun) return error
+        const message = `${reasonOf(error)}: the server stops, and its files may hold the old or the new data. Start it again, and look at them.`
+        throw new RestoreUndecided(message)
       }
     })
-    this.#transitions = replaced.catch(() => {})
-    try {
-      await replaced
-    } catch (error) {
-      await database.discardReplacement(prepared)
-      throw error
-    }
+    this.#transitions = replaced.then(
+      () => {},
+      () => {},
+    )
+    const problem = await replaced
+    if (problem === undefined) return
+    await database.discardReplacement(prepared)
+    throw problem
   }
 
   /** Ends the role, after the end of the role before it, and closes the election port. `reason` closes client connections. */
@@ -505,11 +492,8 @@ export class RoleManager {
   #onEstablished(epoch: number): void {
     if (this.#election === undefined) return
     this.#refusals = undefined
-    if (this.#replacement !== undefined) {
-      const hasData = this.#context.database.tree === this.#replacement.tree
-      const message = `Server ${this.leader} was elected with other data: nothing is replaced. Try again there.`
-      this.#settleReplacement(hasData ? undefined : new Error(message))
-    }
+    if (this.#replacement?.isOpen === true)
+      this.#replacement.established(this.#context.database.tree, this.leader)
     this.#election.step({ type: 'established', epoch })
     this.#context.cluster.established()
     const { membership, settings, platform, stats } = this.#context
@@ -618,3 +602,5 @@ const electedSentence = (state: RoleState, leader: ServerId): string =>
   state === 'leading'
     ? 'This server is elected and gathers its followers'
     : `Server ${leader} is elected; this server joins it`
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

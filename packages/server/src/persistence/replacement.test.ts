@@ -65,6 +65,16 @@ describe('a replacement of all files', () => {
     }
   })
 
+  it('whose snapshot is missing leaves the old files, and says what to do', async () => {
+    const { fixture, snapshot } = await create(5)
+    fixture.disk.putFile(`${FOLDER}/replacement`, new TextEncoder().encode(snapshot))
+    await fixture.disk.remove(`${FOLDER}/${incomingName(snapshot)}`)
+    await expect(finishReplacement(fixture.disk, silentLogger, FOLDERS)).rejects.toThrow(
+      `Expected ${snapshot}, which replaces all other files, got no such file in ${FOLDER}. Copy version-2`,
+    )
+    expect(fixture.fileNames()).toEqual(expect.arrayContaining(['log.1', 'snapshot.0', 'snapshot.a']))
+  })
+
   it('that was not decided leaves the old files', async () => {
     const { fixture } = await create(5)
     await finishReplacement(fixture.disk, silentLogger, FOLDERS)

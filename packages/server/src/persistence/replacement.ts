@@ -1,5 +1,6 @@
 import type { Disk, Logger } from '@zabra/runtime'
 import type { DataFolders } from './data-folders.ts'
+import { RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn } from './file-names.ts'
 import { setAside } from './set-aside.ts'
 
@@ -25,7 +26,10 @@ export async function replaceAllFiles(
   await finishReplacement(disk, logger, folders)
 }
 
-/** Finishes a replacement that was decided, or removes an incoming snapshot of one that was not. Call it before reading the folder. */
+/**
+ * Finishes a replacement that was decided, or removes an incoming snapshot of one that was not. Call it before reading the folder.
+ * Rejects with a `RecoveryError` where the replacing snapshot is missing.
+ */
 export async function finishReplacement(disk: Disk, logger: Logger, folders: DataFolders): Promise<void> {
   const { snapshots, logs } = folders
   const decision = `${snapshots}/${DECISION}`
@@ -42,6 +46,12 @@ export async function finishReplacement(disk: Disk, logger: Logger, folders: Dat
     if (names.includes(snapshot)) await setAside(disk, logger, snapshots, [snapshot], reason)
     await disk.rename(`${snapshots}/${incoming}`, `${snapshots}/${snapshot}`)
     await disk.syncFolder(snapshots)
+  } else if (!names.includes(snapshot)) {
+    throw new RecoveryError(
+      `Expected ${snapshot}, which replaces all other files, got no such file`,
+      snapshots,
+      `Copy version-2 from another member, or remove ${DECISION} to start with the files before.`,
+    )
   }
   const old = snapshotsIn(await disk.list(snapshots)).filter(({ name }) => name !== snapshot)
   const oldLogs = logsIn(await disk.list(logs))

@@ -4,7 +4,7 @@ import { closeSessions } from '../../backup/index.ts'
 import { sameDigest, type Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import { loadSnapshot, RECEIVED_FILE } from '../../persistence/index.ts'
-import { RestoreRefusal, type AdminTarget } from '../admin-target.ts'
+import { RestoreRefusal, RestoreUndecided, type AdminTarget } from '../admin-target.ts'
 
 /** Sessions that are closed in one turn of the event loop. */
 const SESSIONS_PER_TURN = 20
@@ -13,7 +13,10 @@ const SESSIONS_PER_TURN = 20
 export type RestoreState =
   | { readonly state: 'none' | 'running' }
   | { readonly state: 'done'; readonly lastZxid: Zxid }
-  | { readonly state: 'failed'; readonly problem: string }
+  /** The data are the old ones. `again`: the same request may succeed later, at the leader. */
+  | { readonly state: 'failed'; readonly problem: string; readonly again: boolean }
+  /** The server has ended before it was known whether the data are the old or the new ones. */
+  | { readonly state: 'unknown'; readonly problem: string }
 
 /** Bytes that a restore leaves free, on a small disk a twentieth of it, and after how many bytes it looks at what is free. */
 const RESERVED_BYTES = 2 ** 30
@@ -64,8 +67,14 @@ export class Restores {
     const fail = (error: unknown): void => {
       const problem = error instanceof Error ? error.message : String(error)
       if (stats !== undefined) stats.restoreErrors++
+      if (error instanceof RestoreUndecided) {
+        logger.error({ reason: problem }, 'It is not known whether the snapshot was restored')
+        this.#state = { state: 'unknown', problem }
+        return
+      }
       logger.error({ reason: problem }, 'The snapshot was not restored')
-      this.#state = { state: 'failed', problem }
+      const again = error instanceof RestoreRefusal && error.isPassing
+      this.#state = { state: 'failed', problem, again }
     }
     const folder = target.directories.snapshots
     let name: string

@@ -26,15 +26,25 @@ export function writeConfigurationNode(tree: Tree, text: Uint8Array, version: Zx
   if (tree.options.digest) c.crc[i] = crcPrefix(c.pathCrc[i]!, text)
 }
 
-/** Copies the configuration node of one tree to another one, whose node may be that of another ensemble. */
-export function copyConfigurationNode(from: Tree, to: Tree): void {
+/**
+ * Copies the configuration node of one tree to another one, which replaces it and whose node may be that of another ensemble. `zxid` is
+ * the last one of the new data, and becomes that of the node's creation (`replacementOf`).
+ */
+export function copyConfigurationNode(from: Tree, to: Tree, zxid: Zxid): void {
   const [source, target] = [from.find(CONFIGURATION_NODE), to.find(CONFIGURATION_NODE)]
   if (source === -1 || target === -1) return
   const { mzxid, mtime } = from.statOf(source)
   const c = to.store.columns(target)
+  c.czxid[to.store.slot(target)] = zxid
   c.mzxid[to.store.slot(target)] = 0
   to.store.setData(target, new Uint8Array(0))
   writeConfigurationNode(to, from.dataOf(source) ?? new Uint8Array(0), mzxid, mtime)
+}
+
+/** Returns the last zxid of the data by which those of an ensemble were replaced last; 0 where they never were. */
+export function replacementOf(tree: Tree): Zxid {
+  const node = tree.find(CONFIGURATION_NODE)
+  return node === -1 ? 0 : tree.statOf(node).czxid
 }
 
 /** Returns the text of the configuration node, and the zxid of its last change. */

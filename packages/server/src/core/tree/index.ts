@@ -31,5 +31,6 @@ export {
   CONFIGURATION_NODE,
   copyConfigurationNode,
   readConfigurationNode,
+  replacementOf,
   writeConfigurationNode,
 } from './configuration-node.ts'

@@ -64,6 +64,11 @@ class TestMember {
     this.#incarnation?.silence()
   }
 
+  /** Cuts the open connections of the process. */
+  cutConnections(): void {
+    this.#incarnation?.cutConnections()
+  }
+
   /** Kills the process and cuts the power of the disk: what was not durable is lost. */
   async crash(): Promise<void> {
     this.#incarnation?.end()
@@ -154,6 +159,10 @@ class Incarnation {
 
   silence(): void {
     for (const connection of this.#connections) connection.pause()
+  }
+
+  cutConnections(): void {
+    for (const connection of this.#connections) connection.cut()
   }
 
   /** Returns the disk as this process sees it, with `/shared` mounted: its calls never return once the process has ended. */
@@ -282,6 +291,16 @@ export class Ensemble {
 
   /** Redirects the connection of a member to another port. */
   detour: (id: ServerId, port: number) => number = (_, port) => port
+
+  /** Cuts a member off from all others, until `heal`. */
+  cut(id: ServerId): void {
+    this.#cut.add(id)
+    this.member(id).cutConnections()
+  }
+
+  heal(id: ServerId): void {
+    this.#cut.delete(id)
+  }
 
   isCut(id: ServerId, port: number): boolean {
     return this.#cut.has(id) || this.#cut.has(port % 1000)
