@@ -1,4 +1,4 @@
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
@@ -67,8 +67,39 @@ describe('zabra recover force', () => {
     expect(readdirSync(join(former, 'version-2')).toSorted()).toEqual(['distrusted', 'set-aside'])
   })
 
+  it('is refused, explanation included, while it does not know whom to ask', async () => {
+    const { err, code } = await run('recover', 'force', data, '--members', '3')
+    expect([code, err]).toEqual([2, expect.stringContaining('Name the zoo.cfg of this member with --config')])
+  })
+
+  it('takes the members from the stored configuration where the tree has none, and asks any number of them', async () => {
+    const copy = join(stage.folder, 'stored')
+    cpSync(data, copy, { recursive: true })
+    const ids = Array.from({ length: 12 }, (_, index) => index + 1)
+    const lines = ids.map((id) => `server.${id}=127.0.0.1:1:2:participant;127.0.0.1:1`)
+    writeFileSync(join(copy, 'zoo.cfg.dynamic.100000000'), lines.join('\n'))
+    const warnings: string[] = []
+    const warned = (warning: Error): void => void warnings.push(warning.name)
+    process.on('warning', warned)
+    const { out, code } = await run('recover', 'force', copy, '--members', '3')
+    process.off('warning', warned)
+    expect(code).toBe(0)
+    expect(out).toContain('server 12: it does not run, or cannot be reached')
+    expect(warnings).toEqual([])
+  })
+
+  it('has nothing to adopt of a member that has never run', async () => {
+    const folder = join(stage.folder, 'new-machine')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'myid'), '1\n')
+    const { out, code } = await run('recover', 'adopt', folder, '--yes')
+    expect([code, out]).toEqual([0, expect.stringContaining('has no data: add the member')])
+    expect(readdirSync(folder)).toEqual(['myid'])
+  })
+
   it.each([
-    [['--members', '9', '--yes'], 17, 'Name some of 1, 2, 3.'],
+    [['--members', '9'], 2, 'Name some of 1, 2, 3 with --members.'],
+    [['--members', '9', '--yes'], 2, 'Name some of 1, 2, 3 with --members.'],
     [['--members', 'all'], 2, 'Expected ids of members, such as 4 or 4,5.'],
     [[], 2, "required option '--members <ids>' not specified"],
   ])('%j is refused', async (flags, exitCode, message) => {

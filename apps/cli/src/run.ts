@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { CommanderError } from 'commander'
 import { commandGroups } from './commands/index.ts'
 import { ExitCode, errorDetails, toExit, withPathAdvice } from './exit-codes.ts'
@@ -12,6 +13,8 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     print(io, io.version)
     return ExitCode.ok
   }
+  // Commands that ask many servers at once listen as often; Node would warn of a leak.
+  setMaxListeners(0, io.signal)
   try {
     const { args, environment } = argv.includes('shell')
       ? (await import('./shell/zk-cli-args.ts')).translateZkCliArgs(argv)

@@ -152,6 +152,8 @@ interface AdoptFlags {
 async function adopt({ io, options }: Context, dataDir: string, flags: AdoptFlags): Promise<void> {
   const { logFolder: dataLogDir = dataDir, yes } = flags
   const tools = toolsOf(io)
+  if (await isNew(io, dataDir))
+    return print(io, `${dataDir} has no data: add the member to the recovered ensemble, and start it.`)
   if (yes !== true) {
     const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
     return print(
@@ -175,13 +177,22 @@ async function force({ io, options }: Context, dataDir: string, flags: ForceFlag
   const { configuration: known, clientPort = CLIENT_PORT } = await readConfiguration(config)
   const { lastZxid, nodes, configuration = known } = await readMemberState({ dataDir, dataLogDir }, tools)
   const former = known ?? configuration
+  if (former === undefined)
+    throw new UsageError(
+      `Expected the members of the ensemble in the data, got none in ${dataDir}. Name the zoo.cfg of this member with --config: the others are asked first.`,
+    )
+  const stranger = members.find((id) => !former.members.has(id))
+  if (stranger !== undefined)
+    throw new UsageError(
+      `Expected the ids of members, got ${stranger}. Name some of ${[...former.members.keys()].join(', ')} with --members.`,
+    )
   const self = await ownId(io, dataDir)
-  const others = [...(former?.members.keys() ?? [])].filter((id) => id !== self)
+  const others = [...former.members.keys()].filter((id) => id !== self)
   const asked = { clientPort, timeoutMs: ANSWER_MS, signal: io.signal }
-  const answers = former === undefined ? [] : await askMembers(former, others, asked)
+  const answers = await askMembers(former, others, asked)
   if (!json)
     for (const { id, state, detail } of answers) print(io, `server ${id}: ${SENTENCES[state]} (${detail})`)
-  if (former !== undefined && flags.althoughAQuorumAnswers !== true) rejectQuorum(former, answers)
+  if (flags.althoughAQuorumAnswers !== true) rejectQuorum(former, answers)
   if (yes !== true) {
     print(
       io,
@@ -238,6 +249,12 @@ function rejectQuorum(former: EnsembleConfiguration, answers: readonly MemberAns
     `The quorum is not lost: ${found}: ${named.join(', ')}. A member that is forced beside them has other data, and clients write to both. Start this member as it is; if it cannot join, run zabra recover adopt on its folder and start it. To give the others up, stop them and run this again; --although-a-quorum-answers forces it while they run.`,
     ExitCode.refused,
   )
+}
+
+/** Returns whether a folder is that of a member which has never run: it is there, with `myid` at most. */
+async function isNew({ platform: { disk } }: Context['io'], dataDir: string): Promise<boolean> {
+  if (!(await disk.exists(dataDir))) return false
+  return (await disk.list(dataDir)).every((name) => name === 'myid')
 }
 
 /** Returns the id in `myid`, whose member is stopped; undefined without one. */

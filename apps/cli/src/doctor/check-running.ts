@@ -44,6 +44,17 @@ export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAns
       'the next member that fails stops the ensemble',
       'Start the members that are down.',
     )
+  if (
+    cluster.members.length > 1 &&
+    cluster.failuresLeft === null &&
+    !cluster.members.some(({ state }) => state === 'leader')
+  )
+    yield finding(
+      'no-quorum',
+      url,
+      'no member leads, so nothing can be written',
+      'Start the members that are down. Only where a majority is lost for good, with its disks, follow the page.',
+    )
   if (cluster.clusterId === null)
     yield finding(
       'cluster-id',

@@ -211,7 +211,7 @@ describe('checkRunning', () => {
   })
   const check = (
     members: readonly ReturnType<typeof member>[],
-    failuresLeft = 1,
+    failuresLeft: number | null = 1,
     ok = true,
     clusterId: string | null = '0-1',
   ) =>
@@ -231,6 +231,8 @@ describe('checkRunning', () => {
       'member-down',
       'no-failure-left',
     ])
+    expect(await check(sound, null)).toEqual(['no-quorum'])
+    expect(await check([...sound.slice(1), member(1, { state: 'leader' })], null)).toEqual([])
     expect(await check([...sound.slice(1), member(1, { softwareVersion: '2' })])).toEqual(['versions'])
     expect(await check(sound, 1, true, null)).toEqual(['cluster-id'])
   })

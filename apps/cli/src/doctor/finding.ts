@@ -37,6 +37,7 @@ export const FINDINGS = {
   'not-ready': ['error', 'operate.md#probe-it'],
   'member-down': ['warning', 'operate.md#probe-it'],
   'no-failure-left': ['error', 'recover.md'],
+  'no-quorum': ['error', 'recover.md'],
   versions: ['warning', 'operate.md#drain-and-stop-it'],
   'cluster-id': ['warning', 'recover.md'],
   'no-backup': ['error', 'backup.md#let-the-servers-make-them'],

@@ -21,6 +21,7 @@ import {
   snapshotName,
   writeSnapshot,
 } from '../index.ts'
+import { dynamicFilesIn } from './dynamic-files.ts'
 import type { DatabaseLocation } from './read-database.ts'
 
 /** Epochs that a forced recovery skips: none of the lost members can have led them. */
@@ -33,7 +34,7 @@ export interface MemberState extends DatabaseLocation {
   readonly acceptedEpoch: number | undefined
   readonly currentEpoch: number | undefined
   readonly nodes: number
-  /** The members as of the last snapshot; undefined where the tree does not name them. */
+  /** The members as the tree names them, else as the newest `zoo.cfg.dynamic.*` does; undefined where neither does. */
   readonly configuration: EnsembleConfiguration | undefined
 }
 
@@ -91,8 +92,8 @@ export async function forceMembers(
   const current = known ?? state.configuration
   if (current === undefined)
     throw new RecoveryError(
-      'Expected the members of the ensemble in /zookeeper/config, got none',
-      folders.snapshots,
+      'Expected the members of the ensemble in /zookeeper/config or zoo.cfg.dynamic.*, got none',
+      location.dataDir,
       'Name the zoo.cfg of this member with --config.',
     )
   const epoch =
@@ -163,18 +164,26 @@ async function load(location: DatabaseLocation, { disk, compression, logger }: T
     acceptedEpoch: accepted,
     currentEpoch: current,
     nodes: tree.nodeCount,
-    configuration: configurationIn(tree),
+    configuration:
+      configurationIn(readConfigurationNode(tree).text) ??
+      (await storedConfiguration(disk, location.dataDir)),
   }
   return { state, tree, sessions }
 }
 
-function configurationIn(tree: Tree): EnsembleConfiguration | undefined {
-  const { text } = readConfigurationNode(tree)
+/** Reads the newest configuration that is stored beside `myid`. A tree names its members only after a reconfiguration. */
+async function storedConfiguration(disk: Disk, folder: string): Promise<EnsembleConfiguration | undefined> {
+  const newest = dynamicFilesIn(await disk.list(folder)).at(-1)
+  if (newest === undefined) return undefined
+  return configurationIn(new TextDecoder().decode(await disk.readFile(`${folder}/${newest.name}`)))
+}
+
+function configurationIn(text: string): EnsembleConfiguration | undefined {
   try {
     const configuration = parseConfiguration(text)
     return configuration.members.size === 0 ? undefined : configuration
   } catch {
-    // A client with all permissions can write anything to the node.
+    // A client with all permissions can write anything to the node, and an operator to the file.
     return undefined
   }
 }

@@ -11,6 +11,7 @@ import {
   snapshotName,
   writeSnapshot,
 } from '../index.ts'
+import { dynamicFilesIn } from './dynamic-files.ts'
 
 export interface RenumberOptions {
   readonly disk: Disk
@@ -30,7 +31,6 @@ export interface Renumbering {
   readonly snapshot: string
 }
 
-const DYNAMIC_FILE = /^zoo\.cfg\.dynamic\.([\da-f]{1,13})$/
 const PROPOSED_FILE = 'zoo.cfg.dynamic.next'
 const VERSION_LINE = /^version=([\da-f]{1,13})$/m
 
@@ -146,10 +146,7 @@ async function copyDynamicFile(
   map: (zxid: Zxid) => Zxid,
 ): Promise<readonly string[]> {
   const names = await disk.list(folder)
-  const stored = names
-    .map((name) => ({ name, version: Number.parseInt(DYNAMIC_FILE.exec(name)?.[1] ?? '', 16) }))
-    .filter(({ version }) => version >= 0)
-    .sort((a, b) => a.version - b.version)
+  const stored = dynamicFilesIn(names)
   const newest = stored.at(-1)
   if (names.includes(PROPOSED_FILE))
     await disk.replaceFile(
