@@ -762,6 +762,7 @@ export declare class NodeStore {
     writeStat(node: number, owner: bigint, writer: Writer): void;
     writeStored(node: number, owner: bigint, writer: Writer): void;
     data(node: number): Uint8Array | null;
+    ownArrayOf(node: number): Uint8Array | undefined;
     dataViewOf(node: number): DataView;
     parentOf(node: number): number;
     firstChildOf(node: number): number;

@@ -329,7 +329,11 @@ export const clientHolds: Case = {
         await new Promise((resolve) => setTimeout(resolve, 500))
       })
       const deepest = '/d'.repeat(LEVELS)
-      await client.requestMany(LEVELS, OpCode.create, create((level) => deepest.slice(0, 2 * (1 + level))))
+      await client.requestMany(
+        LEVELS,
+        OpCode.create,
+        create((level) => deepest.slice(0, 2 * (1 + level))),
+      )
       await many(`addWatch, recursive, at depths up to ${LEVELS}`, OpCode.addWatch, (w, i) =>
         addWatch(WatchMode.PERSISTENT_RECURSIVE)(deepest.slice(0, 2 * (1 + i)))(w),
       )
@@ -427,7 +431,10 @@ export const clientHolds: Case = {
         }),
       )
 
-      const ephemerals = scaled(context, rows === undefined || /ephemerals/i.test(rows.source) ? EPHEMERALS : 0)
+      const ephemerals = scaled(
+        context,
+        rows === undefined || /ephemerals/i.test(rows.source) ? EPHEMERALS : 0,
+      )
       const owner = await openSession(port)
       await owner.requestMany(ephemerals, OpCode.create, create(numbered('/e'), CreateMode.EPHEMERAL))
       await test(`getEphemerals of ${ephemerals}`, () => owner.request(OpCode.getEphemerals, path('/')))

@@ -106,7 +106,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]
     const { juteMaxBufferBytes: maxLength, juteMaxBufferExtraBytes: extra } = settings
     this.#reader = new Reader(undefined, 0, 0, maxLength + extra)
-    this.flow = new FlowControl(wire)
+    this.flow = new FlowControl(wire, { sends: service.slicedWork, onSent: () => this.#onSent() })
     this.replyWriter = new ReplyWriter(service, this)
     this.requests = new RequestProcessor(service, this, this.#reader)
     // A web page could otherwise send commands: the bytes of a WebSocket are under its control.
@@ -298,10 +298,19 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   /** Resumes replies: the socket has sent its buffered bytes. */
   onDrain(): void {
-    this.flow.isBackpressured = false
-    this.#onDrained?.()
-    this.requests.process()
+    if (this.flow.drained()) {
+      this.#onDrained?.()
+      this.requests.process()
+    }
     this.countMemory()
+  }
+
+  /** Resumes replies in a later turn, once a long one has been handed to the socket. */
+  #onSent(): void {
+    this.countMemory()
+    if (this.flow.isBackpressured) return
+    this.#onDrained?.()
+    if (this.phase === 'open' && this.requests.length > 0) this.waitForTurn()
   }
 
   onClosed(cause: CloseCause, reason: string, context?: object): void {

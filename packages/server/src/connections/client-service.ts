@@ -120,8 +120,8 @@ export class ClientService {
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
   readonly turnShares: TurnShares
-  /** The replies that are written over several turns. */
-  readonly chunkedReplies: SlicedWork
+  /** Replies that are written, or handed to their sockets, over several turns. */
+  readonly slicedWork: SlicedWork
   /** The watches of closed connections, which are removed over several turns, also after the end of the role. */
   readonly #staleWatches: SlicedWork
   readonly memory: MemoryBudget
@@ -205,7 +205,7 @@ export class ClientService {
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.deferredReads = new DeferredReads(tree, runLater)
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
-    this.chunkedReplies = new SlicedWork(clock, runLater)
+    this.slicedWork = new SlicedWork(clock, runLater)
     this.#staleWatches = new SlicedWork(clock, (action) => clock.immediate(action))
     const acls = aclRulesOf(settings)
     if (settings.eagerAclCheck && settings.ensemble !== undefined)

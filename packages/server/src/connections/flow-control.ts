@@ -16,21 +16,40 @@ export const LINGER_MS = 10_000
 export const PauseReason = { backlog: 1, overload: 2, session: 4, turn: 8, stop: 16 } as const
 export type PauseReason = (typeof PauseReason)[keyof typeof PauseReason]
 
+/**
+ * Bytes that a connection hands to its socket at once. The system copies what fits into the buffer of the socket, up to some MiB, and
+ * the platform does so again for every socket with room in one iteration of the event loop.
+ */
+const WRITE_BYTES = 1 << 18
+
+export interface FlowControlOptions {
+  /** Runs steps in later turns. */
+  readonly sends: { add(step: () => boolean): void }
+  /** Called after a step that has handed bytes to the socket. */
+  readonly onSent: () => void
+}
+
 /** Writes the bytes to one client, and reads from it while no reason to pause holds. */
 export class FlowControl {
   readonly #wire: Connection
+  readonly #options: FlowControlOptions
   /** The reasons that hold, as bits. */
   #reasons = 0
-  /** Whether the socket applies backpressure. The connection is still read, so that its pings are processed. */
+  /** What the socket gets in later turns, in this order. */
+  #waiting: Uint8Array[] = []
+  #waitingBytes = 0
+  #isEnding = false
+  /** Whether bytes wait here or in the socket. The connection is still read, so that its pings are processed. */
   isBackpressured = false
 
-  constructor(wire: Connection) {
+  constructor(wire: Connection, options: FlowControlOptions) {
     this.#wire = wire
+    this.#options = options
   }
 
   /** Bytes that are written and not yet taken by the socket. */
   get unsentBytes(): number {
-    return this.#wire.bufferedBytes
+    return this.#wire.bufferedBytes + this.#waitingBytes
   }
 
   /** Memory of bytes that the socket holds until it can deliver them. */
@@ -38,13 +57,62 @@ export class FlowControl {
     return this.#wire.heldBytes ?? 0
   }
 
+  /** Sends bytes that are not written again. */
   send(bytes: Uint8Array): void {
-    if (!this.#wire.write(bytes)) this.isBackpressured = true
+    this.#send([bytes])
   }
 
   /** Sends the bytes of a writer and empties it. */
   flushWriter(writer: Writer): void {
-    if (!flushWriter(writer, this.#wire)) this.isBackpressured = true
+    if (this.#waiting.length > 0 || writer.hasAttachments || writer.length > WRITE_BYTES)
+      this.#send(writer.takePieces())
+    else if (!flushWriter(writer, this.#wire)) this.isBackpressured = true
+  }
+
+  /** Goes on after the socket has sent its bytes. Returns whether none are left. */
+  drained(): boolean {
+    this.isBackpressured = this.#waiting.length > 0
+    if (this.isBackpressured) this.#options.sends.add(this.#step)
+    return !this.isBackpressured
+  }
+
+  #send(pieces: readonly Uint8Array[]): void {
+    const isFirst = this.#waiting.length === 0 && !this.isBackpressured
+    for (const piece of pieces) {
+      this.#waiting.push(piece)
+      this.#waitingBytes += piece.length
+    }
+    if (isFirst && this.#sendSome()) this.#options.sends.add(this.#step)
+    if (this.#waiting.length > 0) this.isBackpressured = true
+  }
+
+  readonly #step = (): boolean => {
+    // The socket may have been full when an earlier step ended, and it reports when it is not.
+    if (this.#waiting.length === 0) return false
+    const hasMore = this.#sendSome()
+    if (this.#waiting.length === 0 && this.#isEnding) this.#wire.end()
+    this.#options.onSent()
+    return hasMore
+  }
+
+  /** Hands some bytes to the socket. Returns whether it would take more now. */
+  #sendSome(): boolean {
+    let room = WRITE_BYTES
+    let sent = 0
+    let hasRoom = true
+    for (; hasRoom && room > 0 && sent < this.#waiting.length; sent++) {
+      const piece = this.#waiting[sent]!
+      const part = piece.length > room ? piece.subarray(0, room) : piece
+      hasRoom = this.#wire.write(part)
+      room -= part.length
+      this.#waitingBytes -= part.length
+      if (part === piece) continue
+      this.#waiting[sent] = piece.subarray(part.length)
+      break
+    }
+    this.#waiting.splice(0, sent)
+    this.isBackpressured = !hasRoom || this.#waiting.length > 0
+    return hasRoom && this.#waiting.length > 0
   }
 
   isPausedFor(reason: PauseReason): boolean {
@@ -67,10 +135,13 @@ export class FlowControl {
   end(): void {
     this.#reasons = 0
     this.#wire.resume()
-    this.#wire.end()
+    this.#isEnding = true
+    if (this.#waiting.length === 0) this.#wire.end()
   }
 
   destroy(): void {
+    this.#waiting = []
+    this.#waitingBytes = 0
     this.#wire.destroy()
   }
 }

@@ -140,6 +140,31 @@ describe('a large read', () => {
     ])
   })
 
+  it('of long data is sent over several turns, and shows them as they were although they are changed meanwhile', async () => {
+    const { fixture, client, other, overlaps } = await startPair(1)
+    const old = 'o'.repeat(900_000)
+    other.set(1, '/top/0', old)
+    await fixture.untilIdle()
+    other.frames.length = 0
+    const parts = Array.from({ length: 6 }, () => ({ type: OpCode.getData, path: '/top/0', watch: false }))
+    client.batch(() => {
+      client.ask(1, OpCode.multiRead, (w) => writeMultiRequest(w, parts as MultiOperation[]))
+      client.read(2, OpCode.getData, '/top/0')
+      client.read(3, OpCode.exists, '/top')
+    })
+    other.set(2, '/top/0', 'n'.repeat(900_000))
+    other.delete(3, '/top/0')
+    await fixture.untilIdle()
+    expect(overlaps()).toBe(true)
+    expect(other.replies().map(({ err }) => err)).toEqual([0, 0])
+    const replies = client.replies()
+    expect(replies.map(({ xid }) => xid)).toEqual([1, 2, 3])
+    const texts = readMultiResponse(replies[0]!.body).map(
+      (part) => 'data' in part && new TextDecoder().decode(part.data!),
+    )
+    expect(texts.map((text) => text === old)).toEqual(Array.from({ length: 6 }, () => true))
+  })
+
   it('by a multiRead fails at a malformed part with the results before that part', async () => {
     const { fixture, client } = await startPair(7000)
     client.ask(1, OpCode.multiRead, (w) => {

@@ -372,7 +372,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#client.flush()
     this.#reply = reply
     this.#steps = this.#writeChunkedReply(request, zxid, reply)
-    this.#service.chunkedReplies.add(() => this.#step())
+    this.#service.slicedWork.add(() => this.#step())
   }
 
   *#writeChunkedReply(

@@ -2,11 +2,18 @@ import { ErrorCode, OpCode, Perms, writeACLList, type Reader, type Writer } from
 import { aclVisibility, maskDigests } from '../auth/index.ts'
 import type { FieldReader } from './fields.ts'
 import type { ReadCaller, ReadContext } from '../reads/types.ts'
+import type { Tree } from '../tree/index.ts'
 import type { NotifiedWatcher } from '../watches/index.ts'
 import { defineOperation, type DecodedWrite, type MultiRules } from './types.ts'
 
 type Context = ReadContext<NotifiedWatcher>
 type Caller = ReadCaller<NotifiedWatcher>
+
+/**
+ * Data of so many bytes are attached to a reply. To copy them takes little, but memory that is new to the process takes up to a
+ * hundred times as long; each part of a reply is a system call of its own.
+ */
+export const ATTACHED_BYTES = 65_536
 
 /** Whether the caller may read a node's data, stat and children. */
 export const canRead = ({ acls, tree }: Context, node: number, { identities }: Caller): boolean =>
@@ -33,9 +40,18 @@ export function writeData(
   if (node === -1) return ErrorCode.NONODE
   if (!canRead(context, node, caller)) return ErrorCode.NOAUTH
   if (hasWatch) context.watches.watchData(caller.listener, path)
-  context.tree.writeData(node, writer)
+  attachData(context.tree, node, writer)
   context.tree.writeStat(node, writer)
   return ErrorCode.OK
+}
+
+/** Writes the data of a node with their length, or null. Long data are not copied: they stay as they are until the reply is sent. */
+function attachData(tree: Tree, node: number, writer: Writer): void {
+  const { store } = tree
+  const array = store.largestData < ATTACHED_BYTES ? undefined : store.ownArrayOf(node)
+  if (array === undefined || array.length < ATTACHED_BYTES) return tree.writeData(node, writer)
+  writer.int(array.length)
+  writer.attach(array)
 }
 
 function exists(context: Context, body: Reader, writer: Writer, caller: Caller): number {

@@ -261,6 +261,13 @@ export class NodeStore {
     return s.length[i]! < 0 ? null : this.#slabs.view(s.slab[i]!, s.offset[i]!, s.length[i]!)
   }
 
+  /** Returns a node's data where they are in an array of their own, which never changes; else undefined. */
+  ownArrayOf(node: number): Uint8Array | undefined {
+    const s = this.columns(node)
+    const i = node & MASK
+    return s.length[i]! > 0 ? this.#slabs.ownArray(s.slab[i]!) : undefined
+  }
+
   /** Returns the buffer that holds a node's data, from `columns().offset` on. */
   dataViewOf(node: number): DataView {
     return this.#slabs.viewOf(this.columns(node).slab[node & MASK]!)

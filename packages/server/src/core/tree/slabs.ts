@@ -9,7 +9,7 @@ import { copyRange } from '@zabra/protocol'
  * Tested against a map from handles to copies, in `slabs.test.ts`.
  */
 const SLAB_BYTES = 1 << 18
-/** Longer values have an array of their own. */
+/** Longer values have an array of their own, which is never written again: replies hold it until they are sent. */
 const LARGEST_SLOT = 1 << 14
 
 interface Slab {
@@ -77,6 +77,12 @@ export class Slabs {
 
   view(slab: number, offset: number, length: number): Uint8Array {
     return slab < 0 ? EMPTY : this.#slabs[slab]!.bytes.subarray(offset, offset + length)
+  }
+
+  /** Returns the array of a value that has one of its own; undefined for others. */
+  ownArray(slab: number): Uint8Array | undefined {
+    const held = slab < 0 ? undefined : this.#slabs[slab]
+    return held?.slot === 0 ? held.bytes : undefined
   }
 
   /** Frees a slot. A slab without values is dropped, so that a large deletion frees memory. */
