@@ -1,7 +1,7 @@
 import type { Clock } from '@zabra/runtime'
 
 /** Milliseconds of one turn of the event loop that all answers take together; work that has begun takes its own time. */
-const MAX_TURN_MS = 3
+const MAX_TURN_MS = 2
 /** Pieces of an answer that are made at once, unless they take `STEP_MS`, looked at after every `PIECES_PER_CHECK`. */
 const PIECES_PER_STEP = 200
 const PIECES_PER_CHECK = 20

@@ -29,6 +29,7 @@ import { quotaWarnings } from './quota-warnings.ts'
 import { RefusalLog } from './refusal-log.ts'
 import type { RoleMetrics } from './role-metrics.ts'
 import { SessionExpiry } from './session-expiry.ts'
+import { LaterTurns } from './later-turns.ts'
 import { SlicedWork } from './sliced-work.ts'
 import { SessionUsers } from './session-users.ts'
 import { SlowRequests } from './slow-requests.ts'
@@ -144,6 +145,7 @@ export class ClientService {
   isDraining = false
   /** When the current turn began, on the monotonic clock. */
   turnTime = 0
+  readonly #laterTurns: LaterTurns
   readonly #sessionIds: SessionIdGenerator
   readonly #onFailure: (error: unknown) => void
   #depth = 0
@@ -178,6 +180,7 @@ export class ClientService {
     this.#sessionIds = sessionIds
     this.#onFailure = onFailure
     const { clock, logger, system } = platform
+    this.#laterTurns = new LaterTurns({ clock, runTurn: (action) => this.runTurn(action) })
     const runLater = (action: () => void): void => this.runLater(action)
     if (hasLocalSessions || isReadOnly)
       this.localSessions = new SessionTracker(settings.tickTimeMs, clock.monotonic(), { isLocal: true })
@@ -278,7 +281,10 @@ export class ClientService {
    */
   runTurn(action: () => void): void {
     if (this.#isStopped) return
-    if (this.#depth++ === 0) this.turnTime = this.platform.clock.monotonic()
+    if (this.#depth++ === 0) {
+      this.turnTime = this.platform.clock.monotonic()
+      this.#laterTurns.began(this.turnTime)
+    }
     try {
       action()
       if (this.#depth === 1) {
@@ -306,7 +312,7 @@ export class ClientService {
 
   /** Handles an event in a later turn, after the I/O that is ready now. */
   runLater(action: () => void): void {
-    this.platform.clock.immediate(() => this.runTurn(action))
+    this.#laterTurns.add(action, this.turnTime)
   }
 
   /**

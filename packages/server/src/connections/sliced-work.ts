@@ -1,7 +1,7 @@
 import type { Clock } from '@zabra/runtime'
 
 /** Milliseconds of one turn of the event loop that all steps take together; a step that has begun takes its own time. */
-const MAX_TURN_MS = 3
+const MAX_TURN_MS = 2
 
 /** A step of some work. Returns whether more steps follow. Takes a millisecond at most. */
 export type WorkStep = () => boolean

@@ -4,7 +4,7 @@ import type { Clock } from '@zabra/runtime'
  * Milliseconds of one event that the requests of one connection may take while no other connection waits. An iteration of the event
  * loop has many events: first those of all sockets that have received bytes, then the run of the connections that wait.
  */
-const SHARE_MS = 4
+const SHARE_MS = 3
 /** Bytes of requests and replies between two looks at the clock: one costs as much as a tenth of a small request. */
 const BYTES_PER_CHECK = 4096
 /** What a request counts beside its own bytes and those of its reply. */
@@ -104,10 +104,6 @@ export class TurnShares {
   }
 
   #run(): void {
-    if (this.#isIterationSpent()) {
-      this.#busySince = -Infinity
-      return this.#options.runLater(() => this.#run())
-    }
     this.#reader = undefined
     this.#busySince = undefined
     let left = this.#waiting.size
@@ -121,16 +117,6 @@ export class TurnShares {
     if (this.#waiting.size > 0) this.#schedule()
     // While some wait, costly requests that arrive are executed in runs alone, behind them.
     this.#busySince = this.#waiting.size > 0 ? -Infinity : undefined
-  }
-
-  /**
-   * Whether the sockets have taken the time of this iteration before the run, which then follows in the next one. It is put off once:
-   * connections that always have something to read cannot keep others waiting.
-   */
-  #isIterationSpent(): boolean {
-    const since = this.#busySince
-    if (since === undefined || since === -Infinity || this.#waiting.size === 0) return false
-    return this.#options.clock.monotonic() - since >= SHARE_MS / 2
   }
 
   #elapsed(): number {

@@ -20,7 +20,7 @@ import type { AcceptedWrite, PipelineContext, WriteCallback } from './types.ts'
  * after one whose path has many watched ancestors: thousands of them take a millisecond.
  */
 const MAX_PER_TURN = 500
-const MAX_TURN_MS = 3
+const MAX_TURN_MS = 2
 const CLOCK_INTERVAL = 4
 /** The most pending changes that are dropped from the pending tree in one step. */
 const FORGOTTEN_PER_STEP = STEP * 10
