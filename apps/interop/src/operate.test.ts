@@ -172,8 +172,7 @@ describeWith(['prometheus'], 'a Prometheus that scrapes an ensemble as docs/oper
     const present = new Set(found.map(({ metric }) => metric['__name__']!))
     const missing = names.filter((name) => !present.has(name) && !present.has(`${name}_count`))
     expect(names).toHaveLength(115)
-    // docs/metrics.md says what to look at instead.
-    expect(missing).toEqual(['write_per_namespace', 'read_per_namespace'])
+    expect(missing).toEqual([])
   })
 
   it('answers each query of our dashboard with a series', async () => {

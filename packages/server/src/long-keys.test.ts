@@ -1,7 +1,6 @@
 import { CreateMode, OpCode } from '@zabra/protocol'
 import { ManualClock, silentLogger } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import { TreeSurvey } from './admin/http/tree-survey.ts'
 import { quotaWarnings } from './connections/quota-warnings.ts'
 import { PreparerFixture } from './core/prepare/testing/preparer-fixture.ts'
 import { mostLongKeys } from './core/testing/shared-keys.ts'
@@ -33,14 +32,6 @@ describe('paths above 16,383 characters share no Map or Set', () => {
       }
     })
     expect([most, fixture.dataOf(quota(7, 'zookeeper_stats'))]).toEqual([1, 'count=2,bytes=2'])
-  })
-
-  it('as first path elements that a survey of the tree adds up', () => {
-    const fixture = new PreparerFixture()
-    for (let i = 0; i < COUNT; i++) fixture.create(longPath(i))
-    const survey = new TreeSurvey({ monotonic: () => 0, immediate: (action) => action() })
-    expect(mostLongKeys(() => survey.refresh(fixture.tree))).toBe(1)
-    expect(survey.report?.namespaces).toHaveLength(COUNT + 1)
   })
 
   it('as quotas whose excess is logged', () => {

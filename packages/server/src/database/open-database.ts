@@ -1,5 +1,5 @@
 import type { Platform } from '@zabra/runtime'
-import { Tree } from '../core/tree/index.ts'
+import { NamespaceTraffic, Tree } from '../core/tree/index.ts'
 import {
   dataFoldersOf,
   DivergedFilesError,
@@ -96,6 +96,9 @@ function recoveryOptions(
   { disk, logger, compression, clock }: Platform,
   hashKey: number,
 ): RecoveryOptions {
+  const { extendedTypesEnabled: extendedTypes, digestEnabled: digest } = settings
+  // All trees of the process share what they have measured.
+  const traffic = new NamespaceTraffic()
   return {
     disk,
     logger,
@@ -105,8 +108,7 @@ function recoveryOptions(
     dataLogDir: settings.dataLogDir,
     autoCreate: settings.autoCreateDataDir,
     trustEmptySnapshot: settings.snapshotTrustEmpty,
-    createTree: () =>
-      new Tree({ extendedTypes: settings.extendedTypesEnabled, digest: settings.digestEnabled, hashKey }),
+    createTree: () => new Tree({ extendedTypes, digest, hashKey, traffic }),
   }
 }
 

@@ -227,7 +227,9 @@ export class AdminServer {
 
   #scheduleRotation(): void {
     this.#cancelRotation = this.#platform.clock.after(WINDOW_PART_MS, 'window of percentiles', () => {
-      this.#target?.service?.stats.rotate()
+      const service = this.#target?.service
+      service?.stats.rotate()
+      service?.tree.options.traffic?.rotate()
       this.#scheduleRotation()
     })
   }

@@ -61,12 +61,124 @@ describe('the metrics', () => {
     expect(valueOf(text, 'zabra_requests_total{op="create",result="ok"}')).toBe(100)
     expect(valueOf(text, 'zabra_requests_total{op="getData",result="nonode"}')).toBe(1)
     expect(valueOf(text, 'updatelatency_count')).toBe(100)
+    const paths = 10 * '/n0'.length + 90 * '/n10'.length
+    const inNamespaces = [...text.matchAll(/^write_per_namespace_sum\{.*\} (.*)$/gm)]
+    expect(inNamespaces.reduce((sum, [, value]) => sum + Number(value), 0)).toBe(100 * 100 + paths)
     expect(valueOf(text, 'zabra_request_seconds_bucket{kind="write",le="+Inf"}')).toBe(100)
     // An error rate is 0 before the first error, and sees it.
     expect(valueOf(text, 'zabra_requests_total{op="create",result="systemerror"}')).toBe(0)
     expect(valueOf(text, 'zabra_requests_total{op="create",result="quotaexceeded"}')).toBe(0)
     // The session is a transaction too.
     expect(valueOf(text, 'sync_processor_request_queued')).toBe(101)
+    await fixture.stop()
+  })
+
+  it('count the bytes of reads and writes by first path element, as Apache ZooKeeper does', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    client.create(1, '/app', CreateMode.PERSISTENT, '12345')
+    client.create(2, '/app/b', CreateMode.PERSISTENT, '123')
+    client.set(3, '/app/b', '1234567')
+    const ops = [OpCode.getData, OpCode.exists, OpCode.getChildren, OpCode.getChildren2] as const
+    for (const [index, op] of ops.entries()) client.read(4 + index, op, index < 2 ? '/app/b' : '/app')
+    client.read(8, OpCode.exists, '/app/none')
+    client.read(9, OpCode.getData, '/')
+    client.create(10, '/app')
+    client.delete(11, '/app/b')
+    client.create(12, '/app/e', CreateMode.EPHEMERAL)
+    client.ask(13, OpCode.closeSession)
+    await fixture.untilIdle()
+    const text = await metricsOf(fixture)
+    expect(valueOf(text, 'write_per_namespace_count{key="app",}')).toBe(6)
+    expect(valueOf(text, 'write_per_namespace_sum{key="app",}')).toBe(9 + 9 + 13 + 6 + 6 + 6)
+    expect(valueOf(text, 'read_per_namespace_count{key="app",}')).toBe(4)
+    expect(valueOf(text, 'read_per_namespace_sum{key="app",}')).toBe(81 + 74 + 73 + 73)
+    expect(valueOf(text, 'read_per_namespace_count{key="other",}')).toBe(0)
+    await fixture.stop()
+    await fixture.restart()
+    // The replay of the log is no write of a client.
+    expect(await metricsOf(fixture)).not.toContain('key="app"')
+    await fixture.stop()
+  })
+
+  it('count a long list of children, which is written over several turns, as a short one', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    client.batch(() => {
+      client.create(1, '/app')
+      for (let i = 0; i < 2500; i++) client.create(2 + i, `/app/${1000 + i}`)
+    })
+    await fixture.untilIdle()
+    client.read(3000, OpCode.getChildren, '/app')
+    await fixture.untilIdle()
+    expect(valueOf(await metricsOf(fixture), 'read_per_namespace_sum{key="app",}')).toBe(4 + 2500 * 4 + 68)
+    await fixture.stop()
+  })
+
+  it('have at most 2,000 series with 10,000 first path elements, 1,000 users and 300 quotas of any names', async () => {
+    const { fixture, client } = await TestServer.withClient({ maxClientCnxns: 0 })
+    const names = Array.from({ length: 10_000 }, (_, i) => `"n\\${i}"${'x'.repeat(i % 200)}`)
+    const limited = names.slice(-300)
+    const quota = '/zookeeper/quota'
+    client.batch(() => {
+      for (const [i, name] of names.entries()) client.create(i, `/${name}`, 0, 'x')
+      for (const [i, name] of limited.entries()) client.create(i, `${quota}/${name}`)
+    })
+    await fixture.untilIdle()
+    client.batch(() => {
+      for (const [i, name] of names.entries()) client.read(i, OpCode.getData, `/${name}`)
+      for (const [i, name] of limited.entries())
+        client.create(i, `${quota}/${name}/zookeeper_limits`, 0, 'count=1,bytes=1')
+      for (const [i, name] of limited.entries()) client.create(i, `${quota}/${name}/zookeeper_stats`)
+    })
+    await fixture.untilIdle()
+    for (let first = 0; first < 1000; first += 50) {
+      const user = await fixture.connect()
+      for (let i = first; i < first + 50; i++)
+        user.ask(-4, OpCode.auth, (w) => {
+          w.int(0)
+          w.string('digest')
+          w.buffer(new TextEncoder().encode(`user${i}:secret`))
+        })
+    }
+    await fixture.untilIdle()
+    const text = await metricsOf(fixture)
+    const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+    const labels = series.map((line) => line.slice(0, line.lastIndexOf(' ')))
+    expect(series.length).toBeGreaterThan(1000)
+    expect(series.length).toBeLessThanOrEqual(2000)
+    expect(new Set(labels).size).toBe(series.length)
+    expect(Math.max(...labels.map(({ length }) => length))).toBeLessThan(500)
+    expect(text).not.toContain('user')
+    for (const name of ['zabra_tree_bytes', 'zabra_tree_nodes'])
+      expect(labels.filter((label) => label.startsWith(`${name}{`))).toHaveLength(51)
+    const nodes = series.filter((line) => line.startsWith('zabra_tree_nodes{'))
+    expect(nodes.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)).toBe(
+      // Apache ZooKeeper counts the root twice.
+      valueOf(text, 'znode_count') - 2,
+    )
+    await fixture.stop()
+  })
+
+  it('report the sizes of first path elements at once after a change, and after a snapshot is loaded', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    client.create(1, '/app', 0, '12345')
+    client.create(2, '/app/b', 0, '123')
+    client.create(3, '/late')
+    await fixture.untilIdle()
+    const expectSizes = async (bytes: number, nodes: number): Promise<void> => {
+      const text = await metricsOf(fixture)
+      expect(valueOf(text, 'zabra_tree_bytes{namespace="/app"}')).toBe(bytes)
+      expect(valueOf(text, 'zabra_tree_nodes{namespace="/app"}')).toBe(nodes)
+      expect(valueOf(text, 'zabra_tree_nodes{namespace="/zookeeper"}')).toBeGreaterThan(2)
+    }
+    await expectSizes(4 + 5 + 6 + 3, 2)
+    await fixture.server.snapshot()
+    await fixture.stop()
+    await fixture.restart()
+    await expectSizes(4 + 5 + 6 + 3, 2)
+    const again = await fixture.connect()
+    again.delete(1, '/app/b')
+    await fixture.untilIdle()
+    await expectSizes(4 + 5, 1)
     await fixture.stop()
   })
 
@@ -253,10 +365,10 @@ describe('the metrics', () => {
     expect(valueOf(await following!, 'zabra_request_seconds_count{kind="sync"}')).toBe(1)
     expect(valueOf(await following!, 'zabra_request_seconds_count{kind="session"}')).toBe(1)
     expect(valueOf(await following!, 'proposal_latency_count')).toBeGreaterThan(0)
+    expect(valueOf(text, 'zabra_tree_nodes{namespace="other"}')).toBeGreaterThan(50)
     // The first scrape begins the walk over the tree.
     await ensemble.advance(1)
     const again = await metricsOf(ensemble.member(leader))
-    expect(valueOf(again, 'zabra_tree_nodes{namespace="other"}')).toBeGreaterThan(50)
     expect(valueOf(again, 'zabra_most_children')).toBeGreaterThanOrEqual(128)
   })
 

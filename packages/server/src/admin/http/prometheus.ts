@@ -107,7 +107,7 @@ export function* prometheusText(
   }
   yield* ownFamilies(server)
   yield* sessionFamily(server)
-  yield* treeFamilies(tree)
+  yield* treeFamilies(server, tree)
   yield* queueFamilies(server, target)
   if (server.role.member?.leader !== undefined) yield* peerFamilies(server.role.member.leader)
   yield* unmeasuredFamilies(printed, server.role)
@@ -177,6 +177,14 @@ function* serverFamilies(
   ]
   for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
   yield ['ack_latency', keyedSummary('ack_latency', ensemble.ackLatency)]
+  const measured = server.tree.options.traffic?.measured ?? []
+  for (const [name, which] of [
+    ['read_per_namespace', 'read'],
+    ['write_per_namespace', 'written'],
+  ] as const) {
+    const byName = measured.map((namespace) => [namespace.name, namespace[which]] as const)
+    yield [name, keyedSummary(name, byName)]
+  }
   const counters = [...counterMetrics(server, 'start'), ...otherCounters(server)]
   for (const [name, value] of counters) yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
   yield* quotaFamilies(server.tree)
@@ -220,14 +228,19 @@ function otherCounters({ stats, role }: ServerReport): (readonly [name: string, 
   ]
 }
 
-/** Quotas for which limits and usage are reported. */
+/** Quotas for which limits and usage are reported: those of paths up to so many characters. */
 const MAX_QUOTAS = 100
+const MAX_QUOTA_PATH = 200
+/** Quotas that are looked at for that. */
+const MAX_QUOTAS_SEEN = 1000
 
 /** Yields limits and usage by quota: of hard limits, where there are any. */
 function* quotaFamilies(tree: Tree): Generator<readonly [name: string, text: string]> {
   const rows: { readonly key: string; readonly limits: QuotaNumbers; readonly usage: QuotaNumbers }[] = []
+  let seen = 0
   for (const subject of tree.quotas.subjects()) {
-    if (rows.length === MAX_QUOTAS) break
+    if (rows.length === MAX_QUOTAS || seen++ === MAX_QUOTAS_SEEN) break
+    if (subject.length > MAX_QUOTA_PATH) continue
     const limits = quotaAt(tree, subject, LIMITS_NAME)
     const usage = quotaAt(tree, subject, STATS_NAME)
     if (limits !== undefined && usage !== undefined) rows.push({ key: labelValue(subject), limits, usage })
@@ -347,18 +360,24 @@ function* sessionFamily({ sessions, localSessions }: ServerReport): Generator<st
     yield `zabra_sessions_by_timeout{up_to_seconds="${seconds === Infinity ? '+Inf' : seconds}"} ${counts[index]}\n`
 }
 
-/** Yields what the last walk of the tree found; the families without samples before the first. */
-function* treeFamilies(tree: TreeReport | undefined): Generator<string> {
-  const namespaces = tree?.namespaces ?? []
+/** First path elements whose sizes are reported each for itself. */
+const MAX_NAMESPACES = 50
+
+/** Yields the sizes of the largest first path elements, and what the last walk of the tree found; nothing of it before the first. */
+function* treeFamilies({ tree }: ServerReport, survey: TreeReport | undefined): Generator<string> {
+  const { largest, rest } = tree.store.namespaces.largest(MAX_NAMESPACES)
+  yield ''
+  const sizes = [
+    ...largest.map(({ top, ...size }) => ({ name: labelValue(tree.pathOf(top)), ...size })),
+    { name: 'other', ...rest },
+  ]
   yield family('zabra_tree_bytes', 'gauge')
-  for (const [name, { bytes }] of namespaces)
-    yield `zabra_tree_bytes{namespace="${labelValue(name)}"} ${bytes}\n`
+  for (const { name, bytes } of sizes) yield `zabra_tree_bytes{namespace="${name}"} ${bytes}\n`
   yield family('zabra_tree_nodes', 'gauge')
-  for (const [name, { nodes }] of namespaces)
-    yield `zabra_tree_nodes{namespace="${labelValue(name)}"} ${nodes}\n`
-  if (tree === undefined) return
-  yield* gauge('zabra_largest_node_bytes', tree.largestNodeBytes)
-  yield* gauge('zabra_most_children', tree.mostChildren)
+  for (const { name, nodes } of sizes) yield `zabra_tree_nodes{namespace="${name}"} ${nodes}\n`
+  if (survey === undefined) return
+  yield* gauge('zabra_largest_node_bytes', survey.largestNodeBytes)
+  yield* gauge('zabra_most_children', survey.mostChildren)
 }
 
 /** Yields what waits: requests, transactions and bytes. */

@@ -19,6 +19,10 @@ export const ATTACHED_BYTES = 65_536
 export const canRead = ({ acls, tree }: Context, node: number, { identities }: Caller): boolean =>
   acls.allows(tree.aclOf(node), Perms.READ, identities)
 
+/** Counts a read of a node's stat and `bytes` of its data. */
+const countRead = ({ tree }: Context, node: number, bytes: number): void =>
+  tree.options.traffic?.read(tree.store, node, bytes)
+
 function getData(context: Context, body: Reader, writer: Writer, caller: Caller): number {
   const { tree } = context
   const known = tree.store.findFromReader(body)
@@ -40,6 +44,8 @@ export function writeData(
   if (node === -1) return ErrorCode.NONODE
   if (!canRead(context, node, caller)) return ErrorCode.NOAUTH
   if (hasWatch) context.watches.watchData(caller.listener, path)
+  const { store } = context.tree
+  countRead(context, node, Math.max(0, store.columns(node).length[store.slot(node)]!))
   attachData(context.tree, node, writer)
   context.tree.writeStat(node, writer)
   return ErrorCode.OK
@@ -65,6 +71,7 @@ function exists(context: Context, body: Reader, writer: Writer, caller: Caller):
   if (node !== -1 && !canRead(context, node, caller)) return ErrorCode.NOAUTH
   if (hasWatch) watches.watchData(caller.listener, path)
   if (node === -1) return ErrorCode.NONODE
+  countRead(context, node, 0)
   tree.writeStat(node, writer)
   return ErrorCode.OK
 }

@@ -58,6 +58,7 @@ export const chunkedChildren = (children: ChildPathsCursor, tail: Uint8Array): C
 
 function* writeNames(writer: Writer, children: ChildPathsCursor): Generator<void, void> {
   while (children.next(ENTRIES_PER_TURN)) yield
+  children.countRead()
   writer.reserve(children.bytes + RESERVED_BYTES)
   writer.int(children.count)
   for (const list of children.lists) {

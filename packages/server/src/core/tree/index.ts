@@ -5,6 +5,7 @@ export { applyInSteps, appliesInSteps, failureOf } from './apply-in-steps.ts'
 export { ChildPathsCursor, DescendantCounter, countDescendants, writeChildren } from './listing.ts'
 export { TreeCursor } from './cursor.ts'
 export { NODE_TAIL_BYTES, type BulkLoader } from './bulk-load.ts'
+export { NamespaceTraffic } from './namespace-traffic.ts'
 export { AclTable, OPEN_ACL_ID } from './acl-table.ts'
 export {
   copyStatFields,

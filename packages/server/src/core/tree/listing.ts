@@ -1,13 +1,19 @@
 import { nameOf, type Writer } from '@zabra/protocol'
 import type { Traversal } from './types.ts'
+import { countRead, type MeasuredNamespace } from './namespace-traffic.ts'
 import { NONE } from './node-store.ts'
 import type { Tree } from './tree.ts'
 
-/** Writes the names of a node's children as a vector, in the order of their creation. */
-export function writeChildren({ store }: Tree, node: number, writer: Writer): void {
+/** Writes the names of a node's children as a vector, in the order of their creation. Counts the read. */
+export function writeChildren({ store, options }: Tree, node: number, writer: Writer): void {
   writer.int(store.columns(node).childCount[store.slot(node)]!)
-  for (let child = store.firstChildOf(node); child !== NONE; child = store.nextOf(child))
-    writer.string(nameOf(store.pathOf(child)))
+  let chars = 0
+  for (let child = store.firstChildOf(node); child !== NONE; child = store.nextOf(child)) {
+    const name = nameOf(store.pathOf(child))
+    chars += name.length
+    writer.string(name)
+  }
+  options.traffic?.read(store, node, chars)
 }
 
 /** Returns the number of descendants of a node; undefined if there are more than `most`. */
@@ -81,6 +87,9 @@ export class ChildPathsCursor implements Traversal {
   readonly #tree: Tree
   readonly #node: number
   readonly #release: () => void
+  /** The node may be gone when the read is counted. */
+  readonly #measured: MeasuredNamespace | undefined
+  readonly #path: string
   #next: number
   /** Children not collected yet. */
   #left: number
@@ -94,6 +103,8 @@ export class ChildPathsCursor implements Traversal {
     const { store } = tree
     this.#tree = tree
     this.#node = node
+    this.#measured = tree.options.traffic?.of(store, node)
+    this.#path = store.pathOf(node)
     this.#next = store.firstChildOf(node)
     this.count = this.#left = tree.childCount(node)
     this.#collected = new Uint8Array((store.used >> 3) + 1)
@@ -122,6 +133,11 @@ export class ChildPathsCursor implements Traversal {
     this.lists.at(-1)!.push(path)
     this.#chars += nameOf(path).length
     this.#left--
+  }
+
+  /** Counts a read of the list. Call it once all children are collected. */
+  countRead(): void {
+    countRead(this.#measured, this.#path, this.#chars)
   }
 
   added(node: number): void {

@@ -1,4 +1,5 @@
 import type { Reader, Writer } from '@zabra/protocol'
+import { Namespaces, ROOT } from './namespaces.ts'
 import { NONE, PathIndex } from './path-index.ts'
 import { Slabs } from './slabs.ts'
 
@@ -49,6 +50,8 @@ class NodeColumns {
   readonly offset = new Int32Array(SIZE)
   /** Length of the data in bytes, -1 for null. */
   readonly length = new Int32Array(SIZE)
+  /** The number of the first path element in `Namespaces`. */
+  readonly namespace = new Uint16Array(SIZE)
 }
 
 export class NodeStore {
@@ -70,6 +73,7 @@ export class NodeStore {
   mostChildren = 0
   /** Characters of all paths. */
   pathChars = 0
+  readonly namespaces = new Namespaces()
 
   /** `hashKey` is the key of `PathIndex`. */
   constructor(hashKey = 0) {
@@ -147,7 +151,21 @@ export class NodeStore {
     else this.#free = this.nextOf(node)
     this.#begin(node, parent)
     this.pathChars += path.length
+    const namespace = this.#namespaceFor(node, parent, path.length)
+    this.columns(node).namespace[node & MASK] = namespace
+    this.namespaces.add(namespace, 1, path.length)
     return node
+  }
+
+  /** Returns the number of the first path element of a node in `namespaces`; that of the root for the root. */
+  namespaceOf(node: number): number {
+    return this.columns(node).namespace[node & MASK]!
+  }
+
+  #namespaceFor(node: number, parent: number, length: number): number {
+    if (parent === NONE) return ROOT
+    const above = this.namespaceOf(parent)
+    return above === ROOT ? this.namespaces.open(node, length) : above
   }
 
   #begin(node: number, parent: number): void {
@@ -172,9 +190,14 @@ export class NodeStore {
     const s = this.columns(node)
     const i = node & MASK
     this.#unlink(node)
-    this.pathChars -= this.pathOf(node).length
+    const pathChars = this.pathOf(node).length
+    const dataBytes = Math.max(0, s.length[i]!)
+    const namespace = s.namespace[i]!
+    this.namespaces.add(namespace, -1, -pathChars - dataBytes)
+    if (this.namespaceOf(s.parent[i]!) === ROOT) this.namespaces.close(namespace)
+    this.pathChars -= pathChars
+    this.dataBytes -= dataBytes
     this.#index.remove(node, hash)
-    this.dataBytes -= Math.max(0, s.length[i]!)
     this.#slabs.free(s.slab[i]!, s.offset[i]!)
     s.next[i] = this.#free
     this.#free = node
@@ -184,7 +207,9 @@ export class NodeStore {
   setData(node: number, data: Uint8Array | null): void {
     const s = this.columns(node)
     const i = node & MASK
-    this.dataBytes += (data?.length ?? 0) - Math.max(0, s.length[i]!)
+    const growth = (data?.length ?? 0) - Math.max(0, s.length[i]!)
+    this.dataBytes += growth
+    this.namespaces.add(s.namespace[i]!, 0, growth)
     const fits = data !== null && this.#slabs.overwrite(s.slab[i]!, s.offset[i]!, data)
     s.length[i] = data === null ? -1 : data.length
     if (s.length[i]! > this.largestData) this.largestData = s.length[i]!
@@ -202,6 +227,7 @@ export class NodeStore {
     const s = this.columns(node)
     const i = node & MASK
     this.dataBytes += end - start
+    this.namespaces.add(s.namespace[i]!, 0, end - start)
     s.length[i] = end - start
     if (end - start > this.largestData) this.largestData = end - start
     this.#slabs.putRange(bytes, start, end)

@@ -270,6 +270,7 @@ export class Tree {
       this.#afterChange(node, txn.path)
     }
     this.#quotaTracker.created(txn.path, txn.data?.length ?? 0)
+    if (sink !== undefined) this.#options.traffic?.written(this.store, node, txn.data?.length ?? 0)
     sink?.created(txn.path, this.aclOf(node), parentPath, this.aclOf(parent))
     return ErrorCode.OK
   }
@@ -316,6 +317,7 @@ export class Tree {
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
     if (this.#options.digest) this.#digest.subtract(node)
     const bytes = Math.max(0, this.store.columns(node).length[this.store.slot(node)]!)
+    if (sink !== undefined) this.#options.traffic?.written(this.store, node, 0)
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
     this.owners.delete(node)
@@ -347,6 +349,7 @@ export class Tree {
     if (this.#options.digest) this.#digest.hashData(node, data, ref === undefined ? undefined : hint!.crc)
     this.#afterChange(node, path)
     this.#quotaTracker.resized(path, (data?.length ?? 0) - before)
+    if (sink !== undefined) this.#options.traffic?.written(this.store, node, data?.length ?? 0)
     sink?.dataChanged(path, this.aclOf(node))
     return ErrorCode.OK
   }

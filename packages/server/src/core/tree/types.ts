@@ -1,5 +1,6 @@
 import type { ACL, OwnerRules } from '@zabra/protocol'
 import type { SubTxn, Zxid } from '../types.ts'
+import type { NamespaceTraffic } from './namespace-traffic.ts'
 import type { NodeStore } from './node-store.ts'
 
 export interface TreeOptions extends OwnerRules {
@@ -7,6 +8,8 @@ export interface TreeOptions extends OwnerRules {
   readonly digest: boolean
   /** Secret key of the hash of paths. Without it, all trees hash alike. */
   readonly hashKey?: number
+  /** Measures what clients read and write; nothing is measured without it. */
+  readonly traffic?: NamespaceTraffic
 }
 
 /** Receives the changes of the tree, in the order in which watches must fire. */
