@@ -81,6 +81,7 @@
 //   DatabaseContents
 //   DatabaseLocation
 //   EnsembleConfiguration
+//   FeatureState
 //   FolderLockedError
 //   ForcedMembers
 //   LogRecord
@@ -110,6 +111,7 @@
 //   parseConfiguration
 //   purge
 //   readDatabase
+//   readFeatureState
 //   readLog
 //   readMemberState
 //   readSnapshot
@@ -607,6 +609,13 @@ export declare function verifierOf(configuration: EnsembleConfiguration, { oracl
     oracle?: boolean;
 }): QuorumVerifier;
 
+// core/quorum/feature-state.d.ts
+
+export interface FeatureState {
+    readonly finalized: number;
+    readonly proposed: number;
+}
+
 // core/quorum/parse-configuration.d.ts
 
 export declare class ConfigurationError extends Error {
@@ -1051,6 +1060,10 @@ export declare class RecoveryError extends Error {
     readonly action: string;
     constructor(what: string, folder: string, action: string, options?: ErrorOptions);
 }
+
+// persistence/feature-file.d.ts
+
+export declare function readFeatureState(disk: Disk, folder: string): Promise<FeatureState>;
 
 // persistence/file-names.d.ts
 
@@ -1602,6 +1615,7 @@ export declare const rows: {
     readonly quorumListenOnAllIPs: Row<boolean>;
     readonly quorumAddressCheck: Row<boolean>;
     readonly quorumJoinerHosts: Row<readonly string[]>;
+    readonly featureAuto: Row<boolean>;
     readonly observerMasterPort: Row<number>;
     readonly oraclePath: Row<string | undefined>;
     readonly peerType: Row<"observer" | "participant" | undefined>;

@@ -262,6 +262,12 @@ describe('random and damaged bytes on the quorum port', () => {
         others: [3],
       }),
     ],
+    ['feature levels', zab.decodeFeatureState, zab.encodeFeatureState({ finalized: 1, proposed: 2 })],
+    [
+      'reported feature levels',
+      zab.decodeFeatureReport,
+      zab.encodeFeatureReport([{ id: 2, release: 1, stored: { finalized: 1, proposed: 2 } }]),
+    ],
     ['a revalidation', zab.decodeRevalidation, zab.encodeRevalidation({ session: 7n, timeout: 1 })],
     [
       'a reply to a revalidation',

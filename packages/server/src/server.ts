@@ -2,6 +2,7 @@ import type { Platform } from '@zabra/runtime'
 import { AdminServer, CountedLogger, ServerBackups } from './admin/index.ts'
 import { AuditLog } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
+import { FeatureLevels } from './ensemble/feature-levels.ts'
 import { Member, type MemberParts } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
 import { readClusterId } from './persistence/index.ts'
@@ -52,11 +53,13 @@ async function startMember(
         hasSessions: database.sessions.size > 0,
       }))
     const membership = await Membership.load(settings, platform)
+    const features = await FeatureLevels.load(platform.disk, database.folders.snapshots)
     const clusterId = await readClusterId(platform.disk, database.folders.snapshots)
     const member = new Member(settings, platform, {
       database,
       membership,
       clusterId,
+      features,
       passwords,
       sharedSecret,
       ...parts,

@@ -7,7 +7,7 @@ const BUILT = '2026-11-21 00:00 UTC'
 
 /**
  * The feature level: the newest formats and packets that this release reads. Raised by a release that adds one, which members use only
- * once all of them are at that level.
+ * once the ensemble has finalized that level (quorum-protocol 18.9).
  */
 export const FEATURE_LEVEL = 1
 

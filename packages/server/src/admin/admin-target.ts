@@ -33,6 +33,49 @@ export class RestoreUndecided extends Error {
   override readonly name = 'RestoreUndecided'
 }
 
+/** The feature level of a member of the configuration, as the leader knows it. */
+export interface MemberLevel {
+  readonly id: ServerId
+  /** That of its release: 0 for Apache ZooKeeper; undefined for a member that is away. */
+  readonly release: number | undefined
+  /** Why a level cannot be finalized with this member; undefined where nothing is in the way. */
+  readonly obstacle: string | undefined
+}
+
+/** What finalizing a level would do, and what is in the way. */
+export interface FinalizePlan {
+  readonly level: number
+  /** The level that is finalized already. */
+  readonly finalized: number
+  readonly members: readonly MemberLevel[]
+  /** Why the level cannot be finalized now; empty where it can. */
+  readonly obstacles: readonly string[]
+  /** For how long all members could have finalized a higher level, as this leader has seen it, in milliseconds. */
+  readonly readyForMs: number | undefined
+}
+
+/** What came of an attempt to finalize a level. */
+export interface FinalizeResult {
+  readonly plan: FinalizePlan
+  readonly isFinalized: boolean
+  /** The members that have not stored the level yet. It is finalized once they have; undefined where it was not proposed. */
+  readonly waitsFor: readonly ServerId[] | undefined
+}
+
+/** The feature levels of a server and of its ensemble. */
+export interface FeatureReport {
+  /** The level of this release. */
+  readonly release: number
+  /** The level whose formats and packets may be used; 0 for none beyond those of Apache ZooKeeper. */
+  readonly finalized: number
+  /** A level that waits for members to store it; 0 for none. */
+  readonly proposed: number
+  /** Returns what finalizing would do, of the highest possible level by default; undefined on a server that does not lead. */
+  plan(level?: number): FinalizePlan | undefined
+  /** Finalizes a level, after which no member can go back below it; undefined on a server that does not lead. */
+  finalize(level?: number): Promise<FinalizeResult | undefined>
+}
+
 /** What the HTTP port reports about a server, in every role and between two roles, and asks of it. */
 export interface AdminTarget {
   readonly settings: ServerSettings
@@ -49,6 +92,7 @@ export interface AdminTarget {
   readonly configuration: EnsembleConfiguration | undefined
   /** The id of the ensemble, such as `0-` and 32 hexadecimal digits; undefined while no quorum is known to have one. */
   readonly clusterId: string | undefined
+  readonly features: FeatureReport
   /** Whether the ports of clients have been opened. */
   readonly isListening: boolean
   /** Whether the server has begun to stop. */

@@ -3,7 +3,15 @@ export { AdminServer } from './http/admin-server.ts'
 export { AdminTokens } from './http/tokens.ts'
 export { adminTls } from './http/tls.ts'
 export { CountedLogger } from './counted-logger.ts'
-export { RestoreRefusal, RestoreUndecided, type AdminTarget, type HealthCheck } from './admin-target.ts'
+export { RestoreRefusal, RestoreUndecided } from './admin-target.ts'
+export type {
+  AdminTarget,
+  FeatureReport,
+  FinalizePlan,
+  FinalizeResult,
+  HealthCheck,
+  MemberLevel,
+} from './admin-target.ts'
 export type { DirectoryReport, ServerReport } from './server-report.ts'
 export { FourLetterCommands } from './four-letter-commands.ts'
 export type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'

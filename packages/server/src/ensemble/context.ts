@@ -14,6 +14,7 @@ import type {
 } from '../database/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { ClusterIdentity } from './cluster-identity.ts'
+import type { FeatureLevels } from './feature-levels.ts'
 import type { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
 import type { PeerAddresses } from './peer-addresses.ts'
@@ -30,6 +31,7 @@ export interface MemberContext {
   readonly security: MemberSecurity
   readonly peerAddresses: PeerAddresses
   readonly cluster: ClusterIdentity
+  readonly features: FeatureLevels
   readonly stopPermit: StopPermit
   readonly clientPorts: ClientPorts
   readonly stats: ServerStats

@@ -212,6 +212,7 @@ describe('abandonData', () => {
   it('completes after a crash at any write', async () => {
     const ensemble = await recoverFifth()
     const original = ensemble.member(1).disk.clone()
+    original.putFile('/data/version-2/zabra.level', new TextEncoder().encode('1\n'))
     for (let fails = 0; ; fails++) {
       const disk = original.clone()
       let calls = 0

@@ -17,6 +17,7 @@ import { LeaderPipeline, type QuorumProtocol } from '../pipeline/index.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
 
+import { FeatureAuthority } from './feature-authority.ts'
 import { Learners } from './learners.ts'
 import { LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
@@ -52,6 +53,7 @@ export class LeaderRole implements ActiveRole {
   readonly #quorum: Leader | QuorumOfOne
   /** Undefined on a standalone server. */
   readonly #learners: Learners | undefined
+  readonly #levels: FeatureAuthority
   readonly #durability: Durability
   #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
   readonly #log: LimitedLog
@@ -77,11 +79,13 @@ export class LeaderRole implements ActiveRole {
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
     })
+    this.#levels = new FeatureAuthority(context, () => this.#learners?.all ?? [])
     if (leader !== undefined)
       this.#learners = new Learners(context, {
         leader,
         mailbox: this.#mailbox,
         pipeline: () => this.#clients?.pipeline,
+        levels: this.#levels,
       })
     this.#durability = new Durability(context, {
       durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
@@ -208,6 +212,7 @@ export class LeaderRole implements ActiveRole {
     this.#hasExited = true
     this.#mailbox.stop()
     this.#cancelTick()
+    this.#levels.end()
     this.#clients?.end(reason)
     this.#learners?.keepSynced()
   }
@@ -218,6 +223,7 @@ export class LeaderRole implements ActiveRole {
     this.#cancelTick()
     this.#cancelYield()
     this.#context.stopPermit.disconnect(this.#stopPermits)
+    this.#levels.end()
     this.#clients?.end(reason)
     this.#confirmations.clear()
     await this.#learners?.close()
@@ -372,6 +378,7 @@ export class LeaderRole implements ActiveRole {
     stopPermit.connect(this.#stopPermits)
     this.#events.established(epoch)
     this.#learners?.onEstablished()
+    this.#levels.begin()
     const { service, pipeline } = this.#clients
     service.runTurn(() => pipeline.closeOrphanedSessions())
     if (settings.leaderServes || quorum instanceof QuorumOfOne) this.#clients.open()

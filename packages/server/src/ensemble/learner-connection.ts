@@ -8,6 +8,7 @@ import {
   writePacket,
   type ConnectionId,
   type MemberExtension,
+  type MemberFeatures,
   type QuorumPacket,
   type SyncPlan,
 } from '../core/zab/index.ts'
@@ -38,6 +39,7 @@ const passesSync: ReadonlySet<number> = new Set([
   PacketType.ping,
   PacketType.sessionSecret,
   PacketType.clusterId,
+  PacketType.featureLevel,
   PacketType.upToDate,
 ])
 
@@ -56,6 +58,8 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   isObserver = false
   /** What the learner has said of itself; undefined for a member of Apache ZooKeeper. */
   extension: MemberExtension | undefined
+  /** The feature levels of the learner and of its observers; undefined before it has reported them. */
+  levels: readonly MemberFeatures[] | undefined
   /** Whether the learner takes part in the secret of sessions. */
   sharesSecret = false
   /** Until when the learner holds a permit to stop, on the monotonic clock. */

@@ -31,6 +31,7 @@ import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
 import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
+import { FeatureRecipient } from './feature-reports.ts'
 import { Mailbox, SerialExecutor } from './mailbox.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
@@ -82,6 +83,7 @@ export class LearnerRole implements ActiveRole {
   #connection: PeerConnection | undefined
   /** Undefined where members share no secret of sessions. */
   #secret: SecretRecipient | undefined
+  readonly #levels: FeatureRecipient
   /** Whether the secret of sessions may be shared with the leader, which has proved who it is. */
   #sharesSecret = false
   /** Passes requests to stop to the leader; undefined before it has said that it is no member of Apache ZooKeeper. */
@@ -136,6 +138,9 @@ export class LearnerRole implements ActiveRole {
       initLimit: settings.initLimit,
       syncLimit: settings.syncLimit,
     })
+    this.#levels = new FeatureRecipient(context, (data) =>
+      this.#connection!.send(PacketType.featureLevel, NO_ZXID, data),
+    )
     this.#durability = new Durability(context, {
       durable: (zxid) => this.#mailbox.run(() => this.#learner.markDurable(zxid)),
       diskFull: (_, { message: reason }) => this.#leave({ reason, electionDelayMs: settings.tickTimeMs }),
@@ -251,6 +256,8 @@ export class LearnerRole implements ActiveRole {
         if (type === PacketType.stopPermit && this.#stopPermits !== undefined)
           return this.#context.stopPermit.answered(decodeStopPermitAnswer(data))
         if (type === PacketType.clusterId) return this.#onClusterId(data)
+        if (type === PacketType.featureLevel && this.#leaderSaid?.features !== undefined)
+          return this.#onFeatureLevel(data)
         if (type === PacketType.leaderInfo) this.#onLeaderInfo(data)
         if (this.#clients === undefined) this.#logSync(type, zxid)
         this.#learner.receive(type, zxid, data)
@@ -287,12 +294,14 @@ export class LearnerRole implements ActiveRole {
   /** Takes what the leader says of itself, before this member agrees on the epoch. */
   #onLeaderInfo(data: Uint8Array | null): void {
     const said = decodeMemberExtension(data, LEADER_INFO_BYTES)
-    if (said === undefined || this.#stopPermits !== undefined) return
-    const { cluster, stopPermit } = this.#context
+    const { cluster, features, stopPermit } = this.#context
     // The leader is one that the configuration or a quorum of votes names, at its address.
-    const reason = cluster.refusalOf(this.#master, said, true)
+    const reason = cluster.refusalOf(this.#master, said, true) ?? features.refusalOfLeader(this.#master, said)
     if (reason !== undefined) return this.#leave({ reason })
+    if (said === undefined || this.#stopPermits !== undefined) return
     this.#leaderSaid = said
+    const { features: levels } = said
+    if (levels !== undefined) this.#executor.add(() => this.#levels.introduced(levels))
     this.#executor.add(() => cluster.join(said))
     this.#stopPermits = {
       send: (request) =>
@@ -312,6 +321,15 @@ export class LearnerRole implements ActiveRole {
       // Observers that connect while the id is stored get the proposed one first.
       this.#observers?.clusterConfirmed(said)
     })
+  }
+
+  /** Takes the feature levels of the leader, which have changed. */
+  #onFeatureLevel(data: Uint8Array | null): void {
+    const features = this.#levels.receive(data)
+    const said = { ...this.#leaderSaid!, features }
+    const reason = this.#context.features.refusalOfLeader(this.#master, said)
+    if (reason !== undefined) return this.#leave({ reason })
+    this.#executor.add(() => this.#levels.follow())
   }
 
   /** Logs how the leader syncs this server. */
@@ -386,10 +404,7 @@ export class LearnerRole implements ActiveRole {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
         const isInfo = type === PacketType.followerInfo || type === PacketType.observerInfo
-        const sent =
-          isInfo && data !== null
-            ? withExtension(data, this.#context.cluster.extension(this.#sharesSecret))
-            : data
+        const sent = isInfo && data !== null ? withExtension(data, this.#extension) : data
         return this.#connection!.send(type, zxid, sent, auth)
       }
       case 'store':
@@ -437,10 +452,17 @@ export class LearnerRole implements ActiveRole {
     }
   }
 
+  /** What the info of this learner says of it. */
+  get #extension(): MemberExtension {
+    const { cluster, features } = this.#context
+    return { ...cluster.extension(this.#sharesSecret), features: features.state }
+  }
+
   async #storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): Promise<void> {
     // The id of the ensemble belongs to the history that the epoch of a leader confirms.
     if (what === 'currentEpoch' && this.#leaderSaid !== undefined)
       await this.#context.cluster.follow(this.#leaderSaid)
+    if (what === 'currentEpoch') await this.#levels.follow()
     await this.#durability.storeEpoch(what, epoch)
   }
 
@@ -538,6 +560,7 @@ export class LearnerRole implements ActiveRole {
     this.#secret?.onServing()
     this.#clients.open()
     if (this.#servesObservers) this.#serveObservers(epoch, sessions)
+    this.#levels.onServing()
   }
 
   get #servesObservers(): boolean {
@@ -551,8 +574,10 @@ export class LearnerRole implements ActiveRole {
       pipeline,
       sessions,
       secrets: this.#secret?.shareWithObservers(),
+      levelsReported: () => this.#levels.report(),
       runInBatch: (action) => service.runTurn(action),
     })
+    this.#levels.observers = this.#observers.levels
     this.#observers.open().catch(this.#context.failed)
   }
 

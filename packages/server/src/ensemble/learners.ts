@@ -32,6 +32,7 @@ import {
 } from '../core/zab/index.ts'
 import type { LeaderPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
+import type { FeatureAuthority } from './feature-authority.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
@@ -56,6 +57,7 @@ export interface LearnersOptions {
   readonly mailbox: Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>
   /** Undefined until the leader is established. */
   readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
+  readonly levels: FeatureAuthority
 }
 
 /**
@@ -133,6 +135,11 @@ export class Learners {
     return [...this.#voters()].map(({ extension }) => extension)
   }
 
+  /** All connections, the oldest first. */
+  get all(): Iterable<LearnerConnection> {
+    return this.#connections.values()
+  }
+
   #voters(): readonly LearnerConnection[] {
     const { members } = this.#context.membership.active
     return [...this.#connections.values()].filter(
@@ -167,6 +174,7 @@ export class Learners {
   configurationChanged(): void {
     const { security, peerAddresses, membership } = this.#context
     this.#secrets?.decide()
+    this.#options.levels.changed()
     for (const learner of this.#connections.values()) {
       const { accepted, serverId } = learner
       // A server that was removed follows on until it reconnects.
@@ -235,7 +243,7 @@ export class Learners {
         const learner = this.#connections.get(work.to)
         if (learner !== undefined && type === PacketType.upToDate) this.#secrets?.sharing.add(learner)
         if (type === PacketType.leaderInfo && data !== null && learner?.extension !== undefined)
-          return learner.send(type, zxid, withExtension(data, this.#context.cluster.extension()))
+          return learner.send(type, zxid, withExtension(data, this.#extension))
         return learner?.send(type, zxid, data, auth)
       }
       case 'sync': {
@@ -250,6 +258,7 @@ export class Learners {
         const learner = this.#connections.get(work.connection)
         if (learner === undefined) return
         learner.isSynced = true
+        this.#options.levels.changed()
         const { serverId: peer, address } = learner
         if (!isBelieved(this.#context, learner))
           this.#log.log('warn', NOT_BELIEVED, { peer, address }, NOT_BELIEVED)
@@ -261,6 +270,12 @@ export class Learners {
         return
       }
     }
+  }
+
+  /** What the info of this leader says of it. */
+  get #extension(): MemberExtension {
+    const { cluster, features } = this.#context
+    return { ...cluster.extension(), features: features.state }
   }
 
   get #syncLimitMs(): number {
@@ -300,6 +315,8 @@ export class Learners {
     if (type === PacketType.ack) return this.#onAck(learner, zxid)
     if (type === PacketType.sessionSecret && learner.sharesSecret)
       return this.#secrets?.sharing.receive(learner, data)
+    if (type === PacketType.featureLevel && learner.extension?.features !== undefined)
+      return this.#options.levels.reports.receive(learner, data)
     if (type === PacketType.stopPermit && learner.extension !== undefined)
       return this.#onStopPermit(learner, data)
     // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
@@ -341,7 +358,7 @@ export class Learners {
 
   #onLost(learner: LearnerConnection, reason: string): void {
     if (!this.#connections.delete(learner.id)) return
-    this.#secrets?.sharing.remove(learner)
+    this.#removed(learner)
     const message = 'The connection of a learner is lost'
     const { serverId: peer } = learner
     this.#log.log('info', keyOfPeer(message, this.#context, peer), { peer, reason }, message)
@@ -352,11 +369,16 @@ export class Learners {
     const learner = this.#connections.get(id)
     if (learner === undefined) return
     this.#connections.delete(id)
-    this.#secrets?.sharing.remove(learner)
+    this.#removed(learner)
     const { serverId: peer, address } = learner
     const message = 'Closed the connection of a learner'
     this.#log.log('warn', keyOfPeer(message, this.#context, peer), { peer, address, reason }, message)
     learner.close()
+  }
+
+  #removed(learner: LearnerConnection): void {
+    this.#secrets?.sharing.remove(learner)
+    this.#options.levels.changed()
   }
 
   /** Passes a packet about sessions or a request to the pipeline. A packet that cannot be decoded ends the connection. */

@@ -27,11 +27,18 @@ export class MemberElection {
   constructor(
     context: Pick<
       MemberContext,
-      'settings' | 'platform' | 'membership' | 'security' | 'peerAddresses' | 'cluster' | 'failed'
+      | 'settings'
+      | 'platform'
+      | 'membership'
+      | 'security'
+      | 'peerAddresses'
+      | 'cluster'
+      | 'features'
+      | 'failed'
     >,
     { elected, configure, oracleChanged }: MemberElectionEvents,
   ) {
-    const { settings, platform, membership, cluster } = context
+    const { settings, platform, membership, cluster, features } = context
     this.#connections = this.#createConnections(context)
     this.#driver = new ElectionDriver({
       election: new Election({
@@ -48,7 +55,8 @@ export class MemberElection {
       cluster: {
         extension: () => cluster.extension(),
         refusalOf: (from, said, isAuthenticated) =>
-          cluster.refusalOf(from, said, isAuthenticated || membership.member(from) !== undefined),
+          cluster.refusalOf(from, said, isAuthenticated || membership.member(from) !== undefined) ??
+          features.refusalOf(from, said),
       },
       elected,
       configure,

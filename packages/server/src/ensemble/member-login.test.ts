@@ -45,6 +45,7 @@ async function quorumPort(settings: ServerSettings) {
       security,
       membership: { member: () => ({}) },
       cluster: { refusalOf: () => undefined },
+      features: { refusalOf: () => undefined },
     } as unknown as MemberContext,
     [{ host: hostOf(1), port: 0 }],
     ({ data }, connection) => {

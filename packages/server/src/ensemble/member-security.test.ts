@@ -142,6 +142,7 @@ describe('a certificate', () => {
         security,
         membership: { member: () => ({}) },
         cluster: { refusalOf: () => undefined },
+        features: { refusalOf: () => undefined },
       } as unknown as MemberContext,
       [{ host: hostOf(1), port: 0 }],
       ({ data }, connection) => {

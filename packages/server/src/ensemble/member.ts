@@ -32,6 +32,7 @@ import { ClusterIdentity } from './cluster-identity.ts'
 import type { MemberContext } from './context.ts'
 import { Drain } from './drain.ts'
 import { isDiskFull } from './durability.ts'
+import type { FeatureLevels } from './feature-levels.ts'
 import { MemberSecurity } from './member-security.ts'
 import type { Membership } from './membership.ts'
 import { PeerAddresses } from './peer-addresses.ts'
@@ -43,6 +44,7 @@ export interface MemberParts {
   readonly membership: Membership
   /** The id of the ensemble beside the epochs. */
   readonly clusterId: ClusterId
+  readonly features: FeatureLevels
   readonly passwords: SessionPasswords
   /** Undefined on a server that shares no secret of sessions with other members. */
   readonly sharedSecret: SharedSessionSecret | undefined
@@ -74,7 +76,17 @@ export class Member implements Server, AdminTarget {
   constructor(
     settings: ServerSettings,
     platform: Platform,
-    { database, membership, clusterId, passwords, sharedSecret, admin, audit, backups }: MemberParts,
+    {
+      database,
+      membership,
+      clusterId,
+      features,
+      passwords,
+      sharedSecret,
+      admin,
+      audit,
+      backups,
+    }: MemberParts,
   ) {
     const stats = new ServerStats()
     stats.recordStart(database.recoveryTimes)
@@ -101,6 +113,7 @@ export class Member implements Server, AdminTarget {
         { platform, database, superseded: (error) => this.#fail(error) },
         clusterId,
       ),
+      features,
       stopPermit: new StopPermit(clock, settings.syncLimit * settings.tickTimeMs),
       passwords,
       sharedSecret,
@@ -188,6 +201,10 @@ export class Member implements Server, AdminTarget {
   get clusterId(): string | undefined {
     const { current } = this.#context.cluster
     return hasClusterId(current) && !current.isProposed ? formatClusterId(current) : undefined
+  }
+
+  get features(): FeatureLevels {
+    return this.#context.features
   }
 
   drain(ms: number): void {
@@ -366,6 +383,7 @@ export class Member implements Server, AdminTarget {
     await this.#roles.close()
     await portsClosed
     await this.#context.cluster.written()
+    await this.#context.features.written()
     await database.close()
     await audit?.close()
     this.#resolveFailed(undefined)
@@ -410,9 +428,10 @@ export class Member implements Server, AdminTarget {
 
   /** Unlocks the data directory after a failure, which `failed` has reported. */
   async #closeFailed(): Promise<void> {
-    const { database, snapshots, audit, cluster } = this.#context
+    const { database, snapshots, audit, cluster, features } = this.#context
     await snapshots.stop()
     await cluster.written()
+    await features.written()
     await database.close().catch(() => {})
     await audit?.close()
   }

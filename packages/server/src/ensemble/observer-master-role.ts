@@ -27,6 +27,7 @@ import {
 } from '../core/zab/index.ts'
 import type { LearnerPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
+import { FeatureReports } from './feature-reports.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
@@ -43,6 +44,8 @@ export interface FollowerContext {
   readonly sessions: LearnerSessions
   /** Shares the secret of sessions with the observers; undefined where members share none. */
   readonly secrets: SecretSharing | undefined
+  /** Called when the feature levels of observers have changed. */
+  readonly levelsReported: () => void
   /** Runs an action in a turn of the follower's clients. */
   readonly runInBatch: (action: () => void) => void
 }
@@ -60,6 +63,8 @@ export class ObserverMasterRole {
   readonly #observers = new Map<ConnectionId, LearnerConnection>()
   #nextId = 1
   readonly #syncs: LearnerSyncs
+  /** The feature levels of the observers. */
+  readonly levels: FeatureReports
   readonly #log: LimitedLog
   #cancelTick: Cancel = () => {}
   #hasEnded = false
@@ -85,6 +90,7 @@ export class ObserverMasterRole {
       failed: context.failed,
       runInBatch: follower.runInBatch,
     })
+    this.levels = new FeatureReports(context, () => this.#observers.values(), follower.levelsReported)
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     this.#syncs = new LearnerSyncs(context, this.#log, (to) => this.#mailbox.post({ type: 'streamed', to }))
     this.#port = createQuorumPort(
@@ -176,6 +182,8 @@ export class ObserverMasterRole {
       packet: (type, zxid, data, auth) => {
         if (type === PacketType.sessionSecret && observer.sharesSecret)
           return this.#follower.secrets?.receive(observer, data)
+        if (type === PacketType.featureLevel && observer.extension?.features !== undefined)
+          return this.levels.receive(observer, data)
         this.#mailbox.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } })
       },
       progress: () => this.#master.heartbeat(id),
@@ -193,11 +201,16 @@ export class ObserverMasterRole {
 
   #onLost(observer: LearnerConnection, reason: string): void {
     if (!this.#observers.delete(observer.id)) return
-    this.#follower.secrets?.remove(observer)
+    this.#removed(observer)
     const message = 'The connection of an observer is lost'
     const { serverId: peer } = observer
     this.#log.log('info', keyOfPeer(message, this.#context, peer), { peer, reason }, message)
     this.#mailbox.enqueue({ type: 'closed', from: observer.id })
+  }
+
+  #removed(observer: LearnerConnection): void {
+    this.#follower.secrets?.remove(observer)
+    this.#follower.levelsReported()
   }
 
   /** Tells the observers the id of the ensemble, which a quorum has. */
@@ -211,13 +224,14 @@ export class ObserverMasterRole {
     switch (work.do) {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
+        const { cluster, features } = this.#context
         const observer = this.#observers.get(work.to)
         if (type === PacketType.upToDate && observer !== undefined) this.#follower.secrets?.add(observer)
         const isInfo = type === PacketType.leaderInfo && data !== null && observer?.extension !== undefined
         observer?.send(
           type,
           zxid,
-          isInfo ? withExtension(data, this.#context.cluster.extension()) : data,
+          isInfo ? withExtension(data, { ...cluster.extension(), features: features.state }) : data,
           auth,
         )
         if (type === PacketType.upToDate && observer !== undefined) this.#onSynced(observer)
@@ -239,6 +253,7 @@ export class ObserverMasterRole {
   #onSynced(observer: LearnerConnection): void {
     const { syncLimit, tickTimeMs } = this.#context.settings
     observer.isSynced = true
+    this.#follower.levelsReported()
     const { serverId: peer, address } = observer
     if (!isBelieved(this.#context, observer))
       this.#log.log('warn', NOT_BELIEVED, { peer, address }, NOT_BELIEVED)
@@ -249,7 +264,7 @@ export class ObserverMasterRole {
     const observer = this.#observers.get(id)
     if (observer === undefined) return
     this.#observers.delete(id)
-    this.#follower.secrets?.remove(observer)
+    this.#removed(observer)
     const { serverId: peer, address } = observer
     const message = 'Closed the connection of an observer'
     this.#log.log('warn', keyOfPeer(message, this.#context, peer), { peer, address, reason }, message)

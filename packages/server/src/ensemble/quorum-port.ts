@@ -137,7 +137,7 @@ export class QuorumPort {
  * server that no configuration names is refused, as on the election port, so such a server does not even learn which server leads.
  */
 export function createQuorumPort(
-  { settings, platform, membership, security, peerAddresses, cluster }: MemberContext,
+  { settings, platform, membership, security, peerAddresses, cluster, features }: MemberContext,
   listen: readonly ListenAddress[],
   identified: QuorumPortOptions['identified'],
 ): QuorumPort {
@@ -157,7 +157,7 @@ export function createQuorumPort(
       if (reason !== undefined) return { peer, reason }
       const said = decodeMemberExtension(data, LEARNER_INFO_BYTES)
       const ofCluster = (isKnown: boolean): Refusal | undefined => {
-        const foreign = cluster.refusalOf(peer, said, isKnown)
+        const foreign = cluster.refusalOf(peer, said, isKnown) ?? features.refusalOf(peer, said)
         return foreign === undefined ? undefined : { peer, reason: foreign }
       }
       if (security.isAuthenticated(connection)) return ofCluster(true)

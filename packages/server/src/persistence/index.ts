@@ -25,6 +25,7 @@ export {
   readClusterId,
   writeClusterId,
 } from './cluster-file.ts'
+export { FEATURE_FILE, readFeatureState, writeFeatureState } from './feature-file.ts'
 export { EpochFiles, openEpochFiles } from './epoch-files.ts'
 export { isSuccessor, readLog } from './history.ts'
 export type { RawTxn } from './history.ts'

@@ -94,6 +94,15 @@ export const quorumRows = {
     description:
       'Hosts from which servers that no configuration names may join before they are added (`reconfigEnabled`), beside those of the members. Needed only where members prove nothing to each other.',
   }),
+  featureAuto: row({
+    group: quorum,
+    key: 'feature.auto',
+    type: bool(),
+    defaultValue: false,
+    apacheDefault: 'none',
+    description:
+      'Finalizes a feature level once all members have been connected and at that level for 24 hours without a break, as `zabra cluster finalize` does: then no member goes back to an earlier release or to Apache ZooKeeper. The setting of the leader counts.',
+  }),
   observerMasterPort: row({
     group: quorum,
     key: 'observerMasterPort',

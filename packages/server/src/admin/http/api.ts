@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
 import { TOP_KINDS, TOP_MEASURES } from '../../connections/top-requests.ts'
 import type { SessionId } from '../../core/types.ts'
-import { FEATURE_LEVEL, FULL_VERSION } from '../../version.ts'
+import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import { LOG_LEVELS } from '../counted-logger.ts'
 import type { ServerReport } from '../server-report.ts'
@@ -12,6 +12,7 @@ import { numberIn, readObject } from './json-body.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
 import { clusterRoutes } from './cluster-api.ts'
+import { finalizeRoutes } from './finalize-api.ts'
 import { settingsOf } from './commands.ts'
 import { readiness } from './health.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
@@ -86,6 +87,7 @@ export const apiRoutes: readonly ApiRoute[] = [
   },
   ...backupRoutes,
   ...clusterRoutes,
+  ...finalizeRoutes,
   {
     path: '/api/v1/slow',
     method: 'GET',
@@ -168,7 +170,8 @@ function describe(target: AdminTarget): object {
     id: settings.serverId,
     clusterId: target.clusterId ?? null,
     version: FULL_VERSION,
-    featureLevel: FEATURE_LEVEL,
+    featureLevel: target.features.release,
+    finalizedLevel: target.features.finalized,
     role,
     leader: leader ?? null,
     uptimeMs: Math.floor(platform.clock.monotonic() - target.startedAt),

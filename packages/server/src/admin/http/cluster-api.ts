@@ -6,6 +6,7 @@ import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import type { ProbedMember } from './cluster-probe.ts'
+import { describeFeatures } from './finalize-api.ts'
 import { readiness } from './health.ts'
 import { numberIn } from './json-body.ts'
 
@@ -86,6 +87,7 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
       members: [{ ...own, participant: true, address: null }],
       leader: null,
       clusterId: target.clusterId ?? null,
+      features: describeFeatures(target),
       version: null,
       failuresLeft: 0,
     })
@@ -108,6 +110,7 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
     members,
     leader: target.leader ?? null,
     clusterId: target.clusterId ?? null,
+    features: describeFeatures(target),
     version: `0x${formatZxid(configuration.version)}`,
     failuresLeft: failuresLeft(configuration, up),
   })

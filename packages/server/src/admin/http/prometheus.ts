@@ -81,6 +81,9 @@ export function* prometheusText(
   const mode = server?.role.mode ?? 'looking'
   yield family('zabra_role', 'gauge')
   for (const role of ROLES) yield `zabra_role{role="${role}"} ${role === mode ? 1 : 0}\n`
+  yield family('zabra_feature_level', 'gauge')
+  yield `zabra_feature_level{kind="release"} ${target.features.release}\n`
+  yield `zabra_feature_level{kind="finalized"} ${target.features.finalized}\n`
   yield* gauge('zabra_member_id', target.settings.serverId)
   if (target.leader !== undefined) yield* gauge('zabra_leader_id', target.leader)
   yield* gauge('zabra_zxid_lag', target.zxidLag)

@@ -28,4 +28,6 @@ export {
   parseClusterId,
 } from './cluster-id.ts'
 export type { ClusterId } from './cluster-id.ts'
+export { afterLeader, isSameState, MAX_FEATURE_LEVEL, NOT_FINALIZED, requiredLevel } from './feature-state.ts'
+export type { FeatureState } from './feature-state.ts'
 export type { ReconfigRequest } from './reconfig.ts'

@@ -54,6 +54,13 @@ export {
   withExtension,
 } from './member-extension.ts'
 export type { MemberExtension } from './member-extension.ts'
+export {
+  decodeFeatureReport,
+  decodeFeatureState,
+  encodeFeatureReport,
+  encodeFeatureState,
+  type MemberFeatures,
+} from './feature-report.ts'
 export { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
 export type { DiskRange, SyncPlan, SyncSources } from './sync-plan.ts'
 export type { ConnectionId, LeaderInput, LeaderOptions, LeaderWork, StepDownReason } from './leader-types.ts'

@@ -1,5 +1,6 @@
 import { Reader, Writer } from '@zabra/protocol'
-import { hasClusterId, NO_CLUSTER, type ClusterId } from '../quorum/index.ts'
+import { hasClusterId, NO_CLUSTER, type ClusterId, type FeatureState } from '../quorum/index.ts'
+import { readFeatureState, writeFeatureState } from './feature-report.ts'
 
 /** What a member of Zabra says of itself behind the fields of Apache ZooKeeper, which does not read it (quorum-protocol 18.6). */
 export interface MemberExtension {
@@ -10,6 +11,8 @@ export interface MemberExtension {
   /** Whether the member has accepted an epoch or logged a transaction. */
   readonly hasData: boolean
   readonly cluster: ClusterId
+  /** The feature levels that the member has stored, in the infos of learners and leaders; undefined elsewhere. */
+  readonly features?: FeatureState | undefined
 }
 
 /** `_zabra`. */
@@ -17,8 +20,9 @@ const MARK = Uint8Array.of(0x5f, 0x7a, 0x61, 0x62, 0x72, 0x61)
 const SHARES_SECRET = 1
 const HAS_DATA = 2
 const PROPOSES_CLUSTER = 4
-/** Length in bytes. Below 28: Apache ZooKeeper ignores a message of fewer bytes on the election port. */
+/** Length in bytes without the stored levels. Below 28: Apache ZooKeeper ignores a message of fewer bytes on the election port. */
 export const MEMBER_EXTENSION_BYTES = 26
+const FEATURES_BYTES = 4
 
 /** Writes an extension. */
 export function encodeMemberExtension({
@@ -26,8 +30,9 @@ export function encodeMemberExtension({
   sharesSecret,
   hasData,
   cluster,
+  features,
 }: MemberExtension): Uint8Array {
-  const writer = new Writer(MEMBER_EXTENSION_BYTES)
+  const writer = new Writer(MEMBER_EXTENSION_BYTES + FEATURES_BYTES)
   writer.raw(MARK)
   const flags =
     (sharesSecret ? SHARES_SECRET : 0) |
@@ -36,6 +41,7 @@ export function encodeMemberExtension({
   writer.raw(Uint8Array.of(level >> 8, level, flags))
   writer.raw(Uint8Array.of(cluster.generation))
   writer.raw(cluster.bytes)
+  if (features !== undefined) writeFeatureState(writer, features)
   return writer.take()
 }
 
@@ -50,18 +56,21 @@ export function decodeMemberExtension(bytes: Uint8Array | null, offset = 0): Mem
   const [high, low, flags, generation] = reader.raw(4)
   const isProposed = (flags! & PROPOSES_CLUSTER) !== 0
   const cluster = { generation: generation!, bytes: reader.raw(16).slice(), isProposed }
+  const features = reader.remaining < FEATURES_BYTES ? undefined : readFeatureState(reader)
   return {
     level: (high! << 8) | low!,
     sharesSecret: (flags! & SHARES_SECRET) !== 0,
     hasData: (flags! & HAS_DATA) !== 0,
     cluster: hasClusterId(cluster) ? cluster : NO_CLUSTER,
+    ...(features === undefined ? {} : { features }),
   }
 }
 
 /** Returns a payload with an extension behind it. */
 export function withExtension(payload: Uint8Array, extension: MemberExtension): Uint8Array {
-  const extended = new Uint8Array(payload.length + MEMBER_EXTENSION_BYTES)
+  const encoded = encodeMemberExtension(extension)
+  const extended = new Uint8Array(payload.length + encoded.length)
   extended.set(payload)
-  extended.set(encodeMemberExtension(extension), payload.length)
+  extended.set(encoded, payload.length)
   return extended
 }

@@ -26,14 +26,19 @@ import {
   writeForwardedRequest,
   type QuorumPacket,
   decodeSecretReport,
+  encodeFeatureReport,
+  encodeFeatureState,
   encodeSecretReport,
   PROTOCOL_VERSION,
+  decodeFeatureReport,
+  decodeFeatureState,
   decodeMemberExtension,
   decodeStopPermitAnswer,
   decodeStopPermitRequest,
   encodeStopPermitAnswer,
   encodeStopPermitRequest,
   LEARNER_INFO_BYTES,
+  MEMBER_EXTENSION_BYTES,
   MAX_STOP_PERMIT_MS,
   withExtension,
 } from './index.ts'
@@ -275,6 +280,15 @@ describe('a member extension', () => {
     expect(decodeMemberExtension(longer, LEARNER_INFO_BYTES)).toEqual(extension)
   })
 
+  it('may hold the feature levels that the member has stored', () => {
+    const given = { ...extension, features: { finalized: 258, proposed: 772 } }
+    const extended = withExtension(encodeLearnerInfo(info), given)
+    expect(extended).toHaveLength(LEARNER_INFO_BYTES + MEMBER_EXTENSION_BYTES + 4)
+    expect(decodeMemberExtension(extended, LEARNER_INFO_BYTES)).toEqual(given)
+    expect(decodeMemberExtension(Uint8Array.of(...extended, 1), LEARNER_INFO_BYTES)).toEqual(given)
+    expect(decodeMemberExtension(extended.subarray(0, -1), LEARNER_INFO_BYTES)).toEqual(extension)
+  })
+
   it('holds its two flags apart, and a copy of the cluster', () => {
     for (const [sharesSecret, hasData] of [
       [false, true],
@@ -306,6 +320,34 @@ describe('a member extension', () => {
       new Uint8Array(60),
     ])
       expect(decodeMemberExtension(other, LEARNER_INFO_BYTES)).toBeUndefined()
+  })
+})
+
+describe('feature levels', () => {
+  const members = [
+    { id: 3, release: 258, stored: { finalized: 1, proposed: 515 } },
+    { id: 2 ** 40, release: 0, stored: { finalized: 0, proposed: 0 } },
+  ]
+
+  it('survive encoding, those of a leader and those that a learner reports', () => {
+    const state = { finalized: 258, proposed: 65_535 }
+    expect(decodeFeatureState(encodeFeatureState(state))).toEqual(state)
+    for (const some of [members, []]) expect(decodeFeatureReport(encodeFeatureReport(some))).toEqual(some)
+  })
+
+  it('are reported of at most 1,000 servers', () => {
+    const many = Array.from({ length: 1001 }, (_, id) => ({ ...members[0]!, id }))
+    expect(decodeFeatureReport(encodeFeatureReport(many))).toHaveLength(1000)
+  })
+
+  it.each([
+    ['no data', null],
+    ['data that are cut off', encodeFeatureReport(members).subarray(0, -1)],
+    ['a negative number of servers', Uint8Array.of(255, 255, 255, 255)],
+    ['more servers than any ensemble has', Uint8Array.of(127, 0, 0, 0)],
+  ])('with %s are refused', (_, data) => {
+    expect(() => decodeFeatureReport(data)).toThrow(ProtocolError)
+    if (data === null || data.length < 4) expect(() => decodeFeatureState(data)).toThrow(ProtocolError)
   })
 })
 

@@ -28,6 +28,8 @@ export const PacketType = {
   stopPermit: 0x7a02,
   /** The id of the ensemble that a quorum has stored (quorum-protocol 18.6). */
   clusterId: 0x7a03,
+  /** Between members that have announced the levels they have stored (quorum-protocol 18.9). */
+  featureLevel: 0x7a04,
 } as const
 export type PacketType = (typeof PacketType)[keyof typeof PacketType]
 

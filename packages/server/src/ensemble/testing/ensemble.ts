@@ -112,6 +112,8 @@ class Incarnation {
     }
     const track = (connection: Connection): Connection => {
       this.#connections.add(connection as unknown as { cut(): void; pause(): void })
+      const write = connection.write.bind(connection)
+      connection.write = (bytes) => write(ensemble.rewrite(member.id, bytes))
       return connection
     }
     const ownNetwork: Network = {
@@ -301,6 +303,9 @@ export class Ensemble {
   heal(id: ServerId): void {
     this.#cut.delete(id)
   }
+
+  /** Changes the bytes that a member sends. */
+  rewrite: (id: ServerId, bytes: Uint8Array) => Uint8Array = (_, bytes) => bytes
 
   isCut(id: ServerId, port: number): boolean {
     return this.#cut.has(id) || this.#cut.has(port % 1000)

@@ -3,6 +3,7 @@ import {
   CLUSTER_FILE,
   dataFoldersOf,
   DISTRUSTED_FILE,
+  FEATURE_FILE,
   finishReplacement,
   logsIn,
   RecoveryError,
@@ -44,7 +45,7 @@ export async function abandonData(
   const folder = `${snapshots}/${SET_ASIDE}`
   await disk.makeFolder(folder)
   await disk.syncFolder(snapshots)
-  for (const name of ['currentEpoch', 'acceptedEpoch', CLUSTER_FILE])
+  for (const name of ['currentEpoch', 'acceptedEpoch', CLUSTER_FILE, FEATURE_FILE])
     await move(disk, `${snapshots}/${name}`, `${folder}/former.${name}`)
   const dynamic = (await disk.list(location.dataDir)).filter((name) => DYNAMIC_FILE.test(name))
   for (const name of dynamic) await move(disk, `${location.dataDir}/${name}`, `${folder}/former.${name}`)

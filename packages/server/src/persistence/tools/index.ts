@@ -25,9 +25,11 @@ export {
   RecoveryError,
   dataFoldersOf,
   purge,
+  readFeatureState,
   lockFolder,
   logsIn,
   snapshotsIn,
   VERSION_FOLDER,
 } from '../index.ts'
+export type { FeatureState } from '../../core/quorum/index.ts'
 export type { LoggedTxn, StoredStat, SubTxn, Txn } from '../../core/types.ts'
