@@ -52,6 +52,38 @@ describe('zabra cluster status', () => {
   })
 })
 
+describe('zabra cluster finalize', () => {
+  it('explains what it does, and does it with --yes, once for all', async () => {
+    expect((await run('cluster', 'status')).err).toContain('feature level 1, not finalized')
+    for (const flags of [[], ['--dry-run', '--yes'], ['--level', '1']])
+      expect(await succeed('cluster', 'finalize', ...flags)).toMatch(
+        /^id +level +obstacle\n +1 +1\n\nwould finalize feature level 1 \(now 0\): no member can go back to Apache ZooKeeper, .*\n--yes does it\.\n$/,
+      )
+    const refused = await run('cluster', 'finalize', '--level', '2', ...ADMIN)
+    expect([refused.code, refused.out]).toEqual([
+      9,
+      expect.stringContaining('server 1 has feature level 1: install a release of level 2 or later on it'),
+    ])
+    expect((await run('cluster', 'finalize', '--level', '2', '--yes', ...ADMIN)).err).toContain(
+      'install a release of level 2',
+    )
+    expect((await run('cluster', 'finalize', '--yes')).code).toBe(7)
+    for (let times = 0; times < 2; times++)
+      expect(await succeed('cluster', 'finalize', '--yes')).toBe('feature level 1 is finalized\n')
+    expect(JSON.parse(await succeed('cluster', 'finalize', '--yes', '--json'))).toEqual({
+      level: 1,
+      finalized: 1,
+    })
+    expect(await succeed('cluster', 'finalize')).toContain('level 1 is finalized already')
+    expect((await run('cluster', 'status')).err).toContain('feature level 1, finalized\n')
+  })
+
+  it.each(['0', '65536', 'x'])('refuses the level %s', async (level) => {
+    const { code, err } = await run('cluster', 'finalize', '--level', level)
+    expect([code, err]).toEqual([2, expect.stringContaining('Expected a whole number from 1 to 65535')])
+  })
+})
+
 describe('zabra member', () => {
   it('adds, promotes and removes members, and shows first what follows', async () => {
     expect(await succeed('member', 'list')).toMatch(

@@ -68,11 +68,12 @@ export const doctor: CommandModule = (program, context) => {
         else
           print(
             io,
-            `${paint(found.severity === 'error' ? 'bad' : 'warning', found.severity)} ${found.id}: ${safeLine(found.where)}: ${safeLine(found.evidence)}`,
+            `${paint(STYLES[found.severity], found.severity)} ${found.id}: ${safeLine(found.where)}: ${safeLine(found.evidence)}`,
             `  ${safeLine(found.remedy)} (${found.page})`,
           )
       }
-      if (findings.length === 0 && !options().json) print(io, 'no problem was found')
+      const problems = findings.filter(({ severity }) => severity !== 'info')
+      if (problems.length === 0 && !options().json) print(io, 'no problem was found')
       if (flags.migrate !== undefined) {
         const { settings } = loadConfiguration(flags.migrate, startVariablesOf(flags))
         const steps = migrationSteps(flags.migrate, settings)
@@ -80,16 +81,17 @@ export const doctor: CommandModule = (program, context) => {
         else print(io, '', 'What to do:', ...steps.map((step, index) => `${index + 1}. ${safeLine(step)}`))
       }
       const isError = findings.some(({ severity }) => severity === 'error')
-      if (findings.length > 0) throw new Failure('', isError ? EXIT_ERRORS : EXIT_WARNINGS)
+      if (problems.length > 0) throw new Failure('', isError ? EXIT_ERRORS : EXIT_WARNINGS)
     })
 }
 
+const STYLES = { info: 'faint', warning: 'warning', error: 'bad' } as const
 const EXIT_WARNINGS = 1
 const EXIT_ERRORS = 2
 
 const HELP = `
 Give what there is to check: --config, --migrate, --data, --admin, --target; this machine is always checked.
-Exits with 0 without findings, 1 with warnings, 2 with errors. docs/doctor.md explains each finding.`
+Exits with 0 without findings or with information alone, 1 with warnings, 2 with errors. docs/doctor.md explains each finding.`
 
 async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding> {
   const { io } = context

@@ -3,6 +3,7 @@ import { DiskError, type Compression, type Disk } from '@zabra/runtime'
 import {
   DamageError,
   logsIn,
+  readFeatureState,
   readLog,
   readSnapshot,
   RecoveryError,
@@ -55,6 +56,7 @@ export async function* checkData(
     )
     return
   }
+  yield* checkLevel(disk, snapshots)
   const { free } = await disk.space(logs)
   if (free < MIN_FREE_BYTES)
     yield finding(
@@ -73,6 +75,23 @@ export async function* checkData(
     )
   yield* checkSnapshots(snapshots, files, { disk, compression })
   yield* checkLogs(logs, logsIn(logNames), files.at(-1)?.zxid ?? 0, { disk, longLogBytes })
+}
+
+async function* checkLevel(disk: Disk, folder: string): AsyncGenerator<Finding> {
+  try {
+    const { finalized, proposed } = await readFeatureState(disk, folder)
+    if (finalized + proposed === 0) return
+    const [level, state] = proposed > finalized ? [proposed, 'was asked for'] : [finalized, 'is finalized']
+    yield finding(
+      'finalized',
+      folder,
+      `feature level ${level} ${state}: this folder cannot go back to Apache ZooKeeper, nor to a release below that level`,
+      'Nothing is to be done.',
+    )
+  } catch (error) {
+    if (!(error instanceof RecoveryError)) throw error
+    yield finding('level-file', folder, error.message, error.action)
+  }
 }
 
 async function* checkSnapshots(

@@ -1,5 +1,7 @@
 import { finding, type Finding } from './finding.ts'
 
+const DAY_MS = 86_400_000
+
 /** The answer of `GET /api/v1/self`. */
 export interface SelfAnswer {
   readonly ready: boolean
@@ -11,6 +13,13 @@ export interface ClusterAnswer {
   readonly failuresLeft: number | null
   /** Absent in answers of older servers. */
   readonly clusterId?: string | null
+  /** The same. */
+  readonly features?: {
+    readonly finalized: number
+    readonly members: readonly { readonly release: number | null }[] | null
+    /** At the leader: how long a higher level could have been finalized. */
+    readonly readyForMs: number | null
+  }
   readonly members: readonly {
     readonly id: number
     readonly state: string
@@ -62,9 +71,24 @@ export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAns
       'the ensemble has no id, so a member of another ensemble is not refused',
       'Once each voter runs Zabra, elect another leader with zabra transfer.',
     )
+  yield* checkFeatures(url, cluster.features)
   const versions = new Set(
     cluster.members.flatMap(({ softwareVersion }) => softwareVersion?.split(',')[0] ?? []),
   )
   if (versions.size > 1)
     yield finding('versions', url, `members run ${[...versions].join(' and ')}`, 'Finish the upgrade.')
+}
+
+/** Only the leader knows the levels of all members. */
+function* checkFeatures(url: string, features: ClusterAnswer['features']): Generator<Finding> {
+  if (features === undefined || features.members === null || features.readyForMs === null) return
+  const level = Math.min(...features.members.map(({ release }) => release ?? 0))
+  const days = Math.floor(features.readyForMs / DAY_MS)
+  if (level > features.finalized)
+    yield finding(
+      'not-finalized',
+      url,
+      `all members are at feature level ${level}, which has not been finalized for ${days === 1 ? 'a day' : `${days} days`}`,
+      'Once none of them shall go back to an earlier release, run zabra cluster finalize.',
+    )
 }

@@ -14,7 +14,7 @@ import { checkData } from './check-data.ts'
 import { checkMachine } from './check-machine.ts'
 import { checkAccessLists, checkMigration, startVariables } from './check-migration.ts'
 import { checkNetwork } from './check-network.ts'
-import { checkRunning } from './check-running.ts'
+import { checkRunning, type ClusterAnswer } from './check-running.ts'
 import { FINDINGS, type Finding } from './finding.ts'
 
 const docs = new URL('../../../../docs/', import.meta.url)
@@ -152,7 +152,7 @@ describe('checkData', () => {
 
   it('finds nothing in sound files', async () => expect(await check(withSnapshot())).toEqual([]))
 
-  it('finds missing folders, network disks, full disks, damage, and files that are not purged', async () => {
+  it('finds missing folders, network disks, full disks, damage, files that are not purged, and a finalized level', async () => {
     expect(await check(new MemoryDisk())).toEqual(['no-data'])
     expect(await check(withSnapshot(), '/dev/sda / ext4 rw 0 0\nnas:/x /data nfs4 rw 0 0')).toEqual([
       'network-disk',
@@ -176,6 +176,15 @@ describe('checkData', () => {
     expect(await check(long)).toEqual([])
     const tools = { disk: long, compression: nodeCompression, mounts: undefined, longLogBytes: 50 }
     expect(await idsOf(checkData('/data', '/data', tools))).toEqual(['long-log'])
+    for (const [text, id] of [
+      ['1\n', 'finalized'],
+      ['0 proposed 1\n', 'finalized'],
+      ['?', 'level-file'],
+    ] as const) {
+      const leveled = withSnapshot()
+      leveled.putFile('/data/version-2/zabra.level', new TextEncoder().encode(text))
+      expect(await check(leveled)).toEqual([id])
+    }
     const many = withSnapshot()
     for (let i = 0; i < 21; i++) many.putFile(`/data/version-2/snapshot.${i}`, snapshot.bytes)
     expect(await check(many)).toContain('no-purge')
@@ -214,12 +223,13 @@ describe('checkRunning', () => {
     failuresLeft: number | null = 1,
     ok = true,
     clusterId: string | null = '0-1',
+    features?: ClusterAnswer['features'],
   ) =>
     idsOf(
       checkRunning(
         'zk1',
         { ready: ok, checks: [{ name: 'log', ok, detail: 'x' }] },
-        { failuresLeft, members, clusterId },
+        { failuresLeft, members, clusterId, ...(features === undefined ? {} : { features }) },
       ),
     )
 
@@ -235,6 +245,10 @@ describe('checkRunning', () => {
     expect(await check([...sound.slice(1), member(1, { state: 'leader' })], null)).toEqual([])
     expect(await check([...sound.slice(1), member(1, { softwareVersion: '2' })])).toEqual(['versions'])
     expect(await check(sound, 1, true, null)).toEqual(['cluster-id'])
+    const features = { finalized: 0, members: [{ release: 1 }], readyForMs: 1 }
+    expect(await check(sound, 1, true, '0-1', features)).toEqual(['not-finalized'])
+    for (const other of [{ finalized: 1 }, { readyForMs: null }, { members: null }])
+      expect(await check(sound, 1, true, '0-1', { ...features, ...other })).toEqual([])
   })
 })
 

@@ -1,6 +1,6 @@
 /**
  * The findings of `zabra doctor`: how bad each is, and the page that explains what it is about. An error is one with which a server
- * does not start, or data are at risk. docs/doctor.md has the same table, with what each means.
+ * does not start, or data are at risk; one of severity info is good to know. docs/doctor.md has the same table, with what each means.
  */
 export const FINDINGS = {
   configuration: ['error', 'configuration.md'],
@@ -34,25 +34,29 @@ export const FINDINGS = {
   log: ['error', 'backup.md#restore-a-data-folder'],
   'zxid-counter': ['warning', 'metrics.md'],
   'long-log': ['warning', 'configuration.md'],
+  'level-file': ['error', 'operate.md#upgrade-an-ensemble'],
+  finalized: ['info', 'operate.md#upgrade-an-ensemble'],
   'not-ready': ['error', 'operate.md#probe-it'],
   'member-down': ['warning', 'operate.md#probe-it'],
   'no-failure-left': ['error', 'recover.md'],
   'no-quorum': ['error', 'recover.md'],
   versions: ['warning', 'operate.md#drain-and-stop-it'],
   'cluster-id': ['warning', 'recover.md'],
+  'not-finalized': ['info', 'operate.md#upgrade-an-ensemble'],
   'no-backup': ['error', 'backup.md#let-the-servers-make-them'],
   'backup-damaged': ['error', 'backup.md#make-them-by-command'],
   'backup-unusable': ['error', 'backup.md#make-them-by-command'],
   'backup-old': ['warning', 'backup.md#let-the-servers-make-them'],
   'backup-plain': ['warning', 'backup.md#encryption'],
-} as const satisfies Record<string, readonly [severity: 'warning' | 'error', page: string]>
+} as const satisfies Record<string, readonly [severity: Severity, page: string]>
 
+export type Severity = 'info' | 'warning' | 'error'
 export type FindingId = keyof typeof FINDINGS
 
 /** What is wrong, how it was seen, and what to do. */
 export interface Finding {
   readonly id: FindingId
-  readonly severity: 'warning' | 'error'
+  readonly severity: Severity
   /** What was looked at: a file, a folder, a host, a server. */
   readonly where: string
   readonly evidence: string
