@@ -2,6 +2,13 @@ import { EventType } from '@zabra/protocol'
 import type { TreeModel, WatchEvent } from '../history/model.ts'
 import { formatZxid, type WatchKind } from '../history/records.ts'
 
+interface PersistentWatch {
+  readonly path: string
+  readonly isRecursive: boolean
+  /** The zxid from which it reports. */
+  since: number
+}
+
 /**
  * The persistent watches of one session. Each reports every event of a node, or of a node and its subtree, once and in
  * the order of the history. Events while the session is detached are not reported.
@@ -9,8 +16,8 @@ import { formatZxid, type WatchKind } from '../history/records.ts'
 export class PersistentWatches {
   readonly #model: TreeModel
   readonly #mayRead: (acl: readonly string[]) => boolean
-  /** Kind and path to the zxid from which the watch reports. */
-  readonly #since = new Map<string, number>()
+  /** The watches, by kind and path. */
+  readonly #watches = new Map<string, PersistentWatch>()
   /** Index of the first event that may still have to be reported. */
   #next = 0
 
@@ -20,31 +27,31 @@ export class PersistentWatches {
   }
 
   get size(): number {
-    return this.#since.size
+    return this.#watches.size
   }
 
   clear(): void {
-    this.#since.clear()
+    this.#watches.clear()
   }
 
   add(path: string, recursive: boolean, zxid: number): void {
     const key = `${recursive ? 'recursive' : 'persistent'} ${path}`
-    if (!this.#since.has(key)) this.#since.set(key, zxid)
+    if (!this.#watches.has(key)) this.#watches.set(key, { path, isRecursive: recursive, since: zxid })
   }
 
   /** Returns the keys of the watches at a path that match a kind. */
   matching(path: string, watches: WatchKind): string[] {
     const kinds = watches === 'any' ? (['recursive', 'persistent'] as const) : [watches]
-    return kinds.map((kind) => `${kind} ${path}`).filter((key) => this.#since.has(key))
+    return kinds.map((kind) => `${kind} ${path}`).filter((key) => this.#watches.has(key))
   }
 
   remove(keys: readonly string[]): void {
-    for (const key of keys) this.#since.delete(key)
+    for (const key of keys) this.#watches.delete(key)
   }
 
   /** Registers the watches again as of a zxid. */
   reset(zxid: number): void {
-    for (const [key, since] of this.#since) this.#since.set(key, Math.max(since, zxid))
+    for (const watch of this.#watches.values()) watch.since = Math.max(watch.since, zxid)
   }
 
   /** Returns the first event up to a zxid that should have been reported. */
@@ -60,7 +67,7 @@ export class PersistentWatches {
    * violation.
    */
   notified(type: number, path: string): boolean | string {
-    if (this.#since.size === 0) return false
+    if (this.#watches.size === 0) return false
     const event = this.#find(Infinity)
     if (event?.type === type && event.path === path) {
       this.#next = this.#model.events.indexOf(event, this.#next) + 1
@@ -75,7 +82,7 @@ export class PersistentWatches {
   }
 
   #find(zxid: number): WatchEvent | undefined {
-    if (this.#since.size === 0) return undefined
+    if (this.#watches.size === 0) return undefined
     const { events } = this.#model
     for (let at = this.#next; at < events.length && events[at]!.zxid <= zxid; at++)
       if (this.#mayRead(events[at]!.acl) && this.#concerns(events[at]!)) return events[at]
@@ -83,11 +90,9 @@ export class PersistentWatches {
   }
 
   #concerns({ type, path, zxid }: Omit<WatchEvent, 'acl'>): boolean {
-    for (const [key, since] of this.#since) {
-      if (since >= zxid) continue
-      const space = key.indexOf(' ')
-      const watched = key.slice(space + 1)
-      if (key.startsWith('persistent') ? path === watched : isWithin(path, watched, type)) return true
+    for (const watch of this.#watches.values()) {
+      if (watch.since >= zxid) continue
+      if (watch.isRecursive ? isWithin(path, watch.path, type) : path === watch.path) return true
     }
     return false
   }

@@ -54,14 +54,12 @@ function problemOf(operation: Operation, known: Known): string | undefined {
   }
   if (request.path === '/' || request.path.startsWith('/zookeeper')) return undefined
   if (request.op === 'children') {
-    const expected = [...model.childrenAt(request.path, zxid)].sort().join()
-    const got = [...result.children!].sort().join()
-    if (expected !== got) return `shows the children [${got}] instead of [${expected}]`
+    const [got, expected] = [result.children!, model.childrenAt(request.path, zxid)]
+    if (!haveSameNames(got, expected))
+      return `shows the children [${[...got].sort().join()}] instead of [${[...expected].sort().join()}]`
   }
   if (request.op === 'count') {
-    const below = [...model.pathsBelow(request.path)].filter(
-      (path) => model.stateAt(path, zxid) !== undefined,
-    ).length
+    const below = model.countBelow(request.path, zxid)
     return result.count === below ? undefined : `counts ${result.count} nodes instead of ${below}`
   }
   if (request.op === 'getAcl') {
@@ -69,6 +67,13 @@ function problemOf(operation: Operation, known: Known): string | undefined {
     if (got !== expected) return `shows the access list [${got}] instead of [${expected}]`
   }
   return result.stat === undefined ? undefined : difference(state, result.data, result.stat)
+}
+
+/** Returns whether a list has each name of a set once, and nothing else. */
+function haveSameNames(list: readonly string[], names: ReadonlySet<string>): boolean {
+  return (
+    list.length === names.size && list.every((name) => names.has(name)) && new Set(list).size === list.length
+  )
 }
 
 /** One state answers all reads; each shows what a single read at that zxid shows. */
@@ -97,10 +102,7 @@ function ephemeralsProblem(
 ): string | undefined {
   if (result.err !== 0 || !('path' in request)) return undefined
   const own = BigInt.asIntN(64, BigInt(`0x${session}`))
-  const expected = [...model.pathsBelow(request.path)]
-    .filter((path) => model.stateAt(path, zxid)?.stat.owner === own)
-    .sort()
-    .join()
+  const expected = model.ephemeralsBelow(request.path, own, zxid).sort().join()
   const got = [...result.children!].sort().join()
   return got === expected ? undefined : `shows the ephemeral nodes [${got}] instead of [${expected}]`
 }

@@ -40,13 +40,22 @@ const ONE_SHOT_KINDS: Readonly<Record<WatchKind, readonly OneShotWatch[]>> = {
 const ONE_SHOTS = ['data', 'exist', 'child'] as const
 const NONE = { data: [], exist: [], child: [] }
 
+/** A watch that a server has registered. */
+interface ArmedWatch {
+  readonly kind: OneShotWatch
+  readonly path: string
+  readonly since: number
+  /** The change that it reports; undefined when there is none. */
+  readonly next: PathChange | undefined
+}
+
 /** The watches of one session. */
 class SessionWatches {
   readonly violations: string[] = []
   readonly #model: TreeModel
   readonly #session: string
-  /** Kind and path to the zxid at which the watch was registered. */
-  readonly #armed = new Map<string, number>()
+  /** The registered watches, by kind and path. */
+  readonly #armed = new Map<string, ArmedWatch>()
   /**
    * Watches on the server that the client may have dropped, because a notification for another watch of the path
    * matched them, too.
@@ -126,7 +135,11 @@ class SessionWatches {
   #arm(kind: OneShotWatch, path: string, zxid: number): void {
     const key = `${kind} ${path}`
     this.#forgotten.delete(key)
-    if (!this.#armed.has(key)) this.#armed.set(key, zxid)
+    if (!this.#armed.has(key)) this.#register(kind, path, zxid)
+  }
+
+  #register(kind: OneShotWatch, path: string, since: number): void {
+    this.#armed.set(`${kind} ${path}`, { kind, path, since, next: this.#next(kind, path, since) })
   }
 
   /** Checks that every change up to a zxid of a watched node has been reported. */
@@ -136,9 +149,7 @@ class SessionWatches {
       this.violations.push(
         `Session ${this.#session} saw ${what} at ${formatZxid(zxid)} before its persistent watch reported event ${missed.type} of ${missed.path} at ${formatZxid(missed.zxid)}`,
       )
-    for (const [key, since] of this.#armed) {
-      const [kind, path] = split(key)
-      const step = this.#next(kind, path, since)
+    for (const [key, { kind, path, since, next: step }] of this.#armed) {
       if (step === undefined || step.zxid > zxid) continue
       this.#armed.delete(key)
       // The node changed while the session could not read it: the server removed the watch without a notification.
@@ -168,7 +179,7 @@ class SessionWatches {
       )
     let explained = false
     for (const kind of fired) {
-      const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
+      const step = this.#armed.get(`${kind} ${path}`)!.next
       explained ||= step !== undefined && this.#mayRead(step.acl) && eventOf(kind, step) === type
       this.#armed.delete(`${kind} ${path}`)
     }
@@ -201,7 +212,7 @@ class SessionWatches {
     this.#checkLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
     this.#armed.clear()
     this.#forgotten.clear()
-    for (const [kind, path] of keys) this.#armed.set(`${kind} ${path}`, zxid)
+    for (const [kind, path] of keys) this.#register(kind, path, zxid)
     for (const { key } of due) this.#armed.delete(key)
     for (const { type, path } of due) this.#forget({ type, path })
   }
@@ -209,12 +220,11 @@ class SessionWatches {
   /** Checks that a reset names every registered watch, and that changes while the session was detached are reported. */
   #checkLoss(due: readonly { readonly key: string }[], requested: ReadonlySet<string>, zxid: number): void {
     if (this.#isReadOnly) return
-    for (const [key, since] of this.#armed) {
+    for (const [key, watch] of this.#armed) {
       if (due.some((one) => one.key === key) || (!requested.has(key) && this.#forgotten.has(key))) continue
-      const [kind, path] = split(key)
-      if (this.#mustTell(kind, path, since, zxid))
+      if (this.#mustTell(watch, zxid))
         this.violations.push(
-          `Session ${this.#session} reset its watches at ${formatZxid(zxid)} and was not notified that ${kind} of ${path} had changed since ${formatZxid(since)}`,
+          `Session ${this.#session} reset its watches at ${formatZxid(zxid)} and was not notified that ${watch.kind} of ${watch.path} had changed since ${formatZxid(watch.since)}`,
         )
     }
   }
@@ -238,12 +248,11 @@ class SessionWatches {
 
   /** Returns whether a change that the session may not read has removed a watch without a notification. */
   #isSilenced(kind: OneShotWatch, path: string): boolean {
-    const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
+    const step = this.#armed.get(`${kind} ${path}`)!.next
     return step !== undefined && !this.#mayRead(step.acl)
   }
 
-  #mustTell(kind: OneShotWatch, path: string, since: number, zxid: number): boolean {
-    const step = this.#next(kind, path, since)
+  #mustTell({ kind, path, next: step }: ArmedWatch, zxid: number): boolean {
     if (step === undefined || step.zxid > zxid) return false
     return kind !== 'exist' || this.#visibleAt(path, zxid) !== undefined
   }
@@ -270,9 +279,4 @@ function eventOf(kind: OneShotWatch, { change }: PathChange): number | undefined
   if (kind === 'child') return change === 'children' ? EventType.NodeChildrenChanged : undefined
   if (change === 'created') return EventType.NodeCreated
   return change === 'data' ? EventType.NodeDataChanged : undefined
-}
-
-function split(key: string): [OneShotWatch, string] {
-  const space = key.indexOf(' ')
-  return [key.slice(0, space) as OneShotWatch, key.slice(space + 1)]
 }

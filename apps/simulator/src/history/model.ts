@@ -80,6 +80,10 @@ export class TreeModel {
   readonly events: WatchEvent[] = []
   /** Ephemeral nodes by owning session. */
   readonly #owned = new Map<string, Set<string>>()
+  /** The paths at which an owner ever had an ephemeral node. */
+  readonly #everOwned = new Map<bigint, Set<string>>()
+  /** How many nodes there were below a path, by zxid: computed when it is asked for. */
+  readonly #counts = new Map<string, readonly NodeCount[]>()
   /** Creation counters, as transactions carry them. */
   readonly #created = new Map<string, number>()
   readonly #children = new Map<string, Set<string>>()
@@ -124,6 +128,7 @@ export class TreeModel {
 
   apply({ zxid, logged }: CommittedTxn): void {
     this.lastZxid = zxid
+    this.#counts.clear()
     const { txn, header } = logged
     const session = hexOf(header.sessionId)
     const known = this.sessions.get(session)
@@ -198,6 +203,36 @@ export class TreeModel {
     }
     listed.zxid = zxid
     return names
+  }
+
+  /** Returns the paths of the ephemeral nodes of an owner below a path at a zxid. */
+  ephemeralsBelow(path: string, owner: bigint, zxid: number): string[] {
+    const prefix = `${path}/`
+    return [...(this.#everOwned.get(owner) ?? [])].filter(
+      (one) => one.startsWith(prefix) && this.stateAt(one, zxid)?.stat.owner === owner,
+    )
+  }
+
+  /** Returns the number of nodes below a path at a zxid. */
+  countBelow(path: string, zxid: number): number {
+    let counts = this.#counts.get(path)
+    if (counts === undefined) this.#counts.set(path, (counts = this.#countsBelow(path)))
+    const at = countUpTo(counts, zxid)
+    return at === 0 ? 0 : counts[at - 1]!.nodes
+  }
+
+  #countsBelow(path: string): NodeCount[] {
+    const changes: NodeCount[] = []
+    for (const one of this.pathsBelow(path)) {
+      let before = 0
+      for (const { zxid, state } of this.paths.get(one)!) {
+        const nodes = state === undefined ? 0 : 1
+        if (nodes !== before) changes.push({ zxid, nodes: nodes - before })
+        before = nodes
+      }
+    }
+    let sum = 0
+    return changes.sort((a, b) => a.zxid - b.zxid).map(({ zxid, nodes }) => ({ zxid, nodes: (sum += nodes) }))
   }
 
   /** Yields every path below another one at which a node ever existed. */
@@ -288,6 +323,9 @@ export class TreeModel {
       const owned = this.#owned.get(session)
       if (owned === undefined) this.#owned.set(session, new Set([path]))
       else owned.add(path)
+      const everOwned = this.#everOwned.get(owner)
+      if (everOwned === undefined) this.#everOwned.set(owner, new Set([path]))
+      else everOwned.add(path)
     }
     const counter = (this.#created.get(parent) ?? 0) + 1
     if (
@@ -400,8 +438,13 @@ export class TreeModel {
   }
 }
 
+interface NodeCount {
+  readonly zxid: number
+  readonly nodes: number
+}
+
 /** Returns how many changes of a path were made up to a zxid. */
-function countUpTo(steps: readonly PathChange[], zxid: number): number {
+function countUpTo(steps: readonly { readonly zxid: number }[], zxid: number): number {
   let [low, high] = [0, steps.length]
   while (low < high) {
     const middle = (low + high) >> 1

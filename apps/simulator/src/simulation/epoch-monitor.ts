@@ -3,6 +3,8 @@ import type { FileImage, SimulatedServer, SimulatedWorld } from '@zabra/testing'
 import { DATA_DIR } from './settings.ts'
 
 const SAMPLE_INTERVAL_MS = 20
+const ACCEPTED = `${DATA_DIR}/version-2/acceptedEpoch`
+const CURRENT = `${DATA_DIR}/version-2/currentEpoch`
 
 /** A file as it was when its number was read. */
 interface ReadEpoch {
@@ -34,8 +36,8 @@ export class EpochMonitor {
   #sample(): void {
     for (const { host } of this.#servers) {
       const last = this.#last.get(host.name)
-      const accepted = read(host.disk.durable(`${DATA_DIR}/version-2/acceptedEpoch`), last?.accepted)
-      const current = read(host.disk.durable(`${DATA_DIR}/version-2/currentEpoch`), last?.current)
+      const accepted = read(host.disk.durable(ACCEPTED), last?.accepted)
+      const current = read(host.disk.durable(CURRENT), last?.current)
       if (accepted === last?.accepted && current === last.current) continue
       this.#last.set(host.name, { accepted, current })
       if (accepted.epoch === last?.accepted.epoch && current.epoch === last.current.epoch) continue

@@ -1,4 +1,5 @@
 import { NetworkError, type Address, type Connection, type ConnectionHandler } from '@zabra/runtime'
+import { copyBytes } from './copy-bytes.ts'
 import type { ProcessState } from './types.ts'
 
 const HIGH_WATER = 64 * 1024
@@ -72,7 +73,7 @@ export class SimulatedConnection implements Connection {
   write(bytes: Uint8Array): boolean {
     if (!this.isOpen || this.#hasSentEnd || bytes.length === 0) return true
     this.#inFlightBytes += bytes.length
-    this.#network.send(this, bytes.slice())
+    this.#network.send(this, copyBytes(bytes))
     this.#needsDrain ||= this.#inFlightBytes >= HIGH_WATER
     return !this.#needsDrain
   }

@@ -1,3 +1,4 @@
+import { copyBytes } from './copy-bytes.ts'
 import type { Prng } from './prng.ts'
 
 const SECTOR = 512
@@ -79,7 +80,7 @@ export class FileImage {
   }
 
   write(position: number, bytes: Uint8Array): void {
-    this.#change({ kind: 'write', position, bytes: bytes.slice() })
+    this.#change({ kind: 'write', position, bytes: copyBytes(bytes) })
   }
 
   truncate(length: number): void {
