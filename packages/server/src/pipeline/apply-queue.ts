@@ -117,7 +117,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#releaseSyncs(Infinity)
   }
 
-  /** Calls no callback any more. Finishes the transaction that is being applied, so that the tree is consistent. */
+  /** Calls no callback any more. Finishes the transaction that is being applied: the tree, and its sessions, must be consistent. */
   end(): void {
     this.#hasEnded = true
     this.#queue.clear()
@@ -215,7 +215,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
       hasYielded = true
       yield
     }
-    if (!this.#hasEnded) this.#finish(write, err)
+    this.#finish(write, err)
     if (hasYielded) this.#advanceLater()
   }
 
@@ -224,6 +224,8 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     const { header, txn, digest } = write.logged
     if (txn.type === OpCode.createSession || txn.type === OpCode.closeSession)
       applySession(header.sessionId, txn, write.callback)
+    // The next role begins with this tree, and with its sessions.
+    if (this.#hasEnded) return
     if (header.cxid === SESSION_USER_XID) onSessionUserStored(header.sessionId)
     this.digests.record(header.zxid)
     // The message is built only on failure.

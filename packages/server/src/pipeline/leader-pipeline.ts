@@ -223,7 +223,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     for (const { logged } of lost)
       if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)
     for (const write of lost) write.callback?.onLost(write)
-    this.#preparing.abort()
+    this.#dropWaiting()
     this.#applyQueue.releaseAll()
   }
 
@@ -231,7 +231,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#hasEnded = true
     this.#learnerOrder.clear()
     this.#applyQueue.end()
-    this.#preparing.abort()
+    this.#dropWaiting()
   }
 
   // Order
@@ -247,11 +247,13 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
         if (!this.isWritable) return this.#drop(request)
         return action() ?? undefined
       },
-      onDropped: () => {
-        if (hasClient && this.#deferred > 0) this.#deferred--
-        this.#drop(request)
-      },
+      onDropped: () => this.#drop(request),
     })
+  }
+
+  #dropWaiting(): void {
+    this.#deferred = 0
+    this.#preparing.abort()
   }
 
   #drop(request: DeferredRequest | undefined): undefined {

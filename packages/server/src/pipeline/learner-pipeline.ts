@@ -63,8 +63,8 @@ interface PendingSync {
 interface PendingRevalidation {
   readonly callback: RevalidationCallback
   readonly from: SessionRoute
-  /** Whether the route was recorded when the REVALIDATE was sent. */
-  readonly isClaimed: boolean
+  /** Whether the route was recorded when the REVALIDATE was sent; undefined where no routes are. */
+  readonly isClaimed: boolean | undefined
 }
 
 /** A request that was forwarded to the leader and has no transaction yet. */
@@ -188,7 +188,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     callback: RevalidationCallback,
     from: SessionRoute = LOCAL_ROUTE,
   ): void {
-    const pending = { callback, from, isClaimed: this.#routes?.claim(id, from) ?? true }
+    const pending = { callback, from, isClaimed: this.#routes?.claim(id, from) }
     const others = this.#revalidations.get(id)
     if (others === undefined) this.#revalidations.set(id, [pending])
     else others.push(pending)
@@ -280,7 +280,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     this.#revalidations.clear()
     this.#syncs.length = 0
     this.#outstanding = 0
-    // The tree must not stay inconsistent. Transactions that wait are in the log.
+    // The tree and its sessions must not stay inconsistent. Transactions that wait are in the log.
     if (this.#options.tree.isApplying) this.#applying.drainCurrent()
     this.#applying.abort()
   }
@@ -412,8 +412,9 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   #applied(logged: LoggedTxn, request: PendingRequest | undefined, err: number): void {
     const { tree, leader, stages } = this.#options
     const { header, txn, digest } = logged
-    if (this.#hasEnded) return
     this.#applySession(header.sessionId, txn, request?.callback)
+    // The next role begins with this tree, and with its sessions.
+    if (this.#hasEnded) return
     if (header.cxid === SESSION_USER_XID) this.#options.onSessionUserStored(header.sessionId)
     this.#digests.record(header.zxid)
     // A diverged tree must not be shown to any client.
