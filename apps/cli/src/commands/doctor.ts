@@ -75,8 +75,9 @@ export const doctor: CommandModule = (program, context) => {
       const problems = findings.filter(({ severity }) => severity !== 'info')
       if (problems.length === 0 && !options().json) print(io, 'no problem was found')
       if (flags.migrate !== undefined) {
-        const { settings } = loadConfiguration(flags.migrate, startVariablesOf(flags))
-        const steps = migrationSteps(flags.migrate, settings)
+        const variables = startVariablesOf(flags)
+        const { settings } = loadConfiguration(flags.migrate, variables)
+        const steps = migrationSteps(flags.migrate, settings, variables)
         if (options().json) printJson(io, { steps })
         else print(io, '', 'What to do:', ...steps.map((step, index) => `${index + 1}. ${safeLine(step)}`))
       }

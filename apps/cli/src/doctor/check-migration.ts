@@ -57,6 +57,14 @@ export function* checkMigration(
       `the Java heap is limited to ${heap}`,
       'Set NODE_OPTIONS=--max-old-space-size=MEGABYTES for the Zabra server instead.',
     )
+  const options = javaSettings(flags)
+  if (options.length > 0)
+    yield finding(
+      'java-options',
+      file,
+      `${options.join(', ')} ${options.length > 1 ? 'are Java options' : 'is a Java option'}, outside of the file`,
+      'Start the Zabra server with the same JVMFLAGS in its environment, or write them into the file, without -D and zookeeper.: else they are lost.',
+    )
   if (settings === undefined) return
   for (const path of storesOf(settings)) {
     const bytes = firstBytes(path)
@@ -83,6 +91,16 @@ export function* checkMigration(
       'Replace it at a quiet time: clients reconnect with their sessions within the session timeout.',
     )
 }
+
+/** Returns the names of Java options that are settings; their values may be secrets. */
+function javaSettings(flags: string): string[] {
+  const names = [...flags.matchAll(/(?:^|[\s"'])-D([\w.-]+)=/g)].map(([, name = '']) => name)
+  return names.filter((name) => SETTING.test(name))
+}
+
+/** The properties that Apache ZooKeeper takes as settings. */
+const SETTING =
+  /^(?:zookeeper|jute|znode|readonlymode|leader|follower|fsync|learner)\.|^java\.security\.auth\.login\.config$/
 
 function storesOf(settings: Settings): string[] {
   const { sslKeyStoreLocation, sslTrustStoreLocation, quorumKeyStoreLocation, quorumTrustStoreLocation } =
@@ -130,10 +148,16 @@ export function* checkAccessLists(nodes: Iterable<ListedNode>): Generator<Findin
 }
 
 /** Returns what to do, in order. */
-export function migrationSteps(file: string, settings: Settings | undefined): string[] {
+export function migrationSteps(
+  file: string,
+  settings: Settings | undefined,
+  variables: Environment = {},
+): string[] {
   const check = `zabra-server --check-config ${file}`
   const folder = settings?.dataDir ?? 'the folder of dataDir'
-  const start = `On the same machine, start Zabra on the same ${basename(file)} and data (${folder}): zabra-server ${file}`
+  const options =
+    javaSettings(variables['JVMFLAGS'] ?? '').length > 0 ? ', with the same JVMFLAGS in its environment' : ''
+  const start = `On the same machine, start Zabra on the same ${basename(file)} and data (${folder})${options}: zabra-server ${file}`
   const ready = 'Wait until /readyz of its HTTP port answers 200 (zabra status shows it as ok).'
   if (settings?.ensemble === undefined)
     return [

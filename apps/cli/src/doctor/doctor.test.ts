@@ -322,6 +322,9 @@ describe('checkMigration', () => {
       'jmx',
       'java-heap',
     ])
+    const options =
+      'JVMFLAGS="-Dzookeeper.DigestAuthenticationProvider.superDigest=super:x= -Djute.maxbuffer=4M"'
+    expect(await check(ensemble, options)).toEqual(['java-options'])
     const stores = `${ensemble}\nsecureClientPort=2281\nssl.keyStore.location=/k\nssl.trustStore.location=/t`
     expect(await check(stores, '', { '/k': [0xfe, 0xed, 0xfe, 0xed], '/t': [0x30] })).toEqual(['store-jks'])
     expect(await check(stores, '', { '/k': [0x30] })).toEqual(['store-elsewhere'])
@@ -354,6 +357,8 @@ describe('zabra doctor --migrate', () => {
     const { code: next, out: found } = await stage.run(['doctor', '--migrate', config])
     expect(next).toBe(2)
     expect(found).toContain('error skip-acl: ')
+    expect(found).toContain('java-options: ')
+    expect(found).toContain('with the same JVMFLAGS in its environment: zabra-server')
     expect(found).toMatch(/What to do:\n1\. .*server\.2, server\.3[^]*leader last[^]*zabra-server .*zoo\.cfg/)
     const json = await stage.run(['doctor', '--migrate', config, '--java-options', '', '--json'])
     const last = JSON.parse(json.out.trimEnd().split('\n').at(-1)!) as { steps: string[] }

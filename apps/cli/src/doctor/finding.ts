@@ -16,6 +16,7 @@ export const FINDINGS = {
   unreachable: ['warning', 'operate.md#change-its-members'],
   jmx: ['warning', 'operate.md#watch-it-with-prometheus'],
   'java-heap': ['warning', 'migrate.md'],
+  'java-options': ['warning', 'migrate.md'],
   'store-jks': ['error', 'migrate.md'],
   'store-elsewhere': ['warning', 'migrate.md'],
   'one-server': ['warning', 'migrate.md'],

@@ -38,12 +38,26 @@ export interface LogReport {
 
 /**
  * Reads one log file and calls `visit` for each transaction in order; `visit` returns false to stop early. Resolves to a report,
- * whether the file is sound or not; rejects with a `DiskError` only when the file cannot be read.
+ * whether the file is sound or not; rejects with a `DiskError` only when the file cannot be read. A server may write to the file
+ * meanwhile: what was read before a write and after it do not fit together, so a file counts as bad only where a second reading stops
+ * at the same byte.
  */
 export async function readLog(
   disk: Disk,
   path: string,
   visit: (record: LogRecord) => boolean | void = () => {},
+): Promise<LogReport> {
+  const first = await inspect(disk, path, visit)
+  if (first.problem === undefined) return first
+  const second = await inspect(disk, path, (record) => record.offset < first.end || visit(record))
+  if (second.problem === undefined || second.problem.offset === first.problem.offset) return second
+  return { ...second, state: 'sound', problem: undefined }
+}
+
+async function inspect(
+  disk: Disk,
+  path: string,
+  visit: (record: LogRecord) => boolean | void,
 ): Promise<LogReport> {
   const size = await disk.size(path)
   const inspection = new LogInspection(path, visit)

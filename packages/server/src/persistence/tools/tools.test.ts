@@ -1,4 +1,5 @@
 import { OPEN_ACL_UNSAFE, Reader, Writer } from '@zabra/protocol'
+import { silentLogger } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
@@ -7,7 +8,7 @@ import type { LoggedTxn } from '../../core/types.ts'
 import { decodeLoggedTxn, takeSnapshot } from '../index.ts'
 import { writeLogHeader } from '../log-format.ts'
 import { createTxn, FOLDER, writeEntry } from '../testing/log-fixture.ts'
-import { DamageError, readLog, readSnapshot, repairLog, type LogRecord } from './index.ts'
+import { DamageError, readDatabase, readLog, readSnapshot, repairLog, type LogRecord } from './index.ts'
 
 const LOG = `${FOLDER}/log.1`
 
@@ -73,6 +74,27 @@ describe('readLog', () => {
     expect(report).toMatchObject({ state: 'damaged', transactions: 1, end: offsets[1] })
     expect(report.problem?.offset).toBe(offsets[1])
     expect(report.problem?.what).toMatch(/^Expected an entry, got bytes that are none, though a whole entry/)
+  })
+
+  it.each([
+    { first: [1], second: [], transactions: 3 },
+    { first: [1], second: [2], transactions: 2 },
+  ])('takes a log to which a server writes meanwhile as sound: %j', async ({ first, second, transactions }) => {
+    const { disk, bytes, offsets } = await logOf([1, 2, 3])
+    // A reading sees zeros where an entry is written after it, and what follows.
+    const without = (holes: readonly number[]): Uint8Array => {
+      const seen = bytes.slice()
+      for (const index of holes) seen.fill(0, offsets[index], (offsets[index + 1] ?? bytes.length) - 1)
+      return seen
+    }
+    const readings = [without(first), without(second)]
+    const open = disk.openRead.bind(disk)
+    disk.openRead = (path) => (disk.putFile(LOG, readings.shift()!), open(path))
+    disk.putFile(LOG, bytes)
+    const met: number[] = []
+    const report = await readLog(disk, LOG, ({ logged }) => void met.push(logged.header.zxid))
+    expect(report).toMatchObject({ state: 'sound', transactions, problem: undefined })
+    expect(met).toEqual([1, 2, 3].slice(0, transactions))
   })
 
   it('reports a gap between transactions', async () => {
@@ -201,5 +223,24 @@ describe('readSnapshot', () => {
     expect((failure as DamageError).message).toMatch(
       /at byte \d+\. Use an older snapshot or a copy of this one\.$/,
     )
+  })
+})
+
+describe('readDatabase', () => {
+  it('reads a log to which a server writes meanwhile up to a transaction before its end', async () => {
+    const { disk, bytes, offsets } = await logOf([1, 2, 3])
+    disk.putFile(LOG, bytes)
+    const options = { disk, folder: FOLDER, compression: 'none', compressor: nodeCompression } as const
+    await takeSnapshot(new Tree({ digest: true, extendedTypes: true }), [], options)
+    const stale = bytes.slice().fill(0, offsets[1], offsets[2])
+    const open = disk.openRead.bind(disk)
+    let readings = 0
+    disk.openRead = (path) => {
+      if (path === LOG) disk.putFile(LOG, readings++ === 0 ? stale : bytes)
+      return open(path)
+    }
+    const location = { dataDir: '/data', dataLogDir: '/data' }
+    const contents = await readDatabase(disk, location, nodeCompression, silentLogger)
+    expect(contents.lastZxid).toBe(2)
   })
 })
