@@ -64,7 +64,10 @@ describe('a new ensemble', () => {
     expect(await finalIds(ensemble)).toEqual(final)
   })
 
-  it(`has never two final ids in ${HISTORIES} random histories of crashes`, async () => {
+  it.each([
+    ['of crashes', false],
+    ['in which members run Apache ZooKeeper at times', true],
+  ])(`has never two final ids in ${HISTORIES} random histories %s`, async (_, hides) => {
     for (let seed = 1; seed <= HISTORIES; seed++) {
       const random = new SeededRandom(seed)
       const ensemble = new Ensemble(3)
@@ -77,15 +80,24 @@ describe('a new ensemble', () => {
           expect(formatClusterId(found), `seed ${seed}`).toBe(final)
         }
       }
-      for (let step = 0; step < 24; step++) {
+      let restore = (): void => {}
+      for (let step = 0; step < (hides ? 40 : 24); step++) {
         const member = ensemble.member(random.below(3) + 1)
+        if (hides && random.below(4) === 0) {
+          restore()
+          restore = random.below(2) === 0 ? hideExtensions(ensemble) : () => {}
+        }
         if (member.server === undefined) await member.start()
         else await member.crash()
         // Elections and the first epochs take about this long.
         for (let left = random.below(12); left > 0; left--) await ensemble.advance(50)
         await check()
       }
-      for (const member of ensemble.members.values()) if (member.server === undefined) await member.start()
+      restore()
+      for (const member of ensemble.members.values()) {
+        if (hides && member.server !== undefined) await member.crash()
+        if (member.server === undefined) await member.start()
+      }
       await ensemble.allServe(60_000)
       expect(await finalIds(ensemble), `seed ${seed}`).toHaveLength(1)
       await check()
@@ -119,6 +131,67 @@ describe('an ensemble that has no id', () => {
     for (const id of [1, 2, 3]) expect(formatClusterId(await idOf(ensemble, id))).toBe('none')
     restore()
     for (const id of [1, 2, 3]) await ensemble.member(id).crash()
+    for (const id of [1, 2, 3]) await ensemble.member(id).start()
+    await ensemble.allServe()
+    expect(await finalIds(ensemble)).toHaveLength(1)
+  })
+})
+
+describe('an ensemble in which leaders of Apache ZooKeeper came in between', () => {
+  const [first, second] = [0xaa, 0xbb].map((byte) => ({
+    generation: 0,
+    bytes: new Uint8Array(16).fill(byte),
+    isProposed: true,
+  })) as [ClusterId, ClusterId]
+  const final = { ...first, isProposed: false }
+
+  /** Returns a stopped ensemble with one history, whose members 1 to 3 have these ids. */
+  async function withIds(...ids: readonly (ClusterId | undefined)[]): Promise<Ensemble> {
+    const ensemble = new Ensemble(3)
+    const restore = hideExtensions(ensemble)
+    for (const { start } of bound(ensemble)) await start()
+    await ensemble.allServe()
+    await ensemble.create(await ensemble.client(ensemble.leader!), '/history')
+    await ensemble.advance(1000)
+    restore()
+    for (const { id, crash, disk } of bound(ensemble)) {
+      await crash()
+      if (ids[id - 1] !== undefined) await writeClusterId(disk, FOLDER, ids[id - 1]!)
+    }
+    return ensemble
+  }
+
+  const bound = (ensemble: Ensemble) =>
+    [...ensemble.members.values()].map((member) => ({
+      id: member.id,
+      disk: member.disk,
+      start: () => member.start(),
+      crash: () => member.crash(),
+    }))
+
+  it('makes no other id final while the member where one is final is down', async () => {
+    const ensemble = await withIds(final, first, second)
+    for (const id of [2, 3]) await ensemble.member(id).start()
+    await ensemble.allServe()
+    expect(ensemble.leader).toBe(3)
+    await ensemble.advance(10_000)
+    expect(await Promise.all([1, 2, 3].map((id) => idOf(ensemble, id)))).toEqual([final, first, second])
+    await ensemble.startServing(1)
+    expect(await finalIds(ensemble)).toEqual([formatClusterId(final)])
+    await ensemble.restart(ensemble.leader!)
+    await ensemble.allServe()
+    expect(await finalIds(ensemble)).toEqual([formatClusterId(final)])
+  })
+
+  it('takes the only id that may be final, for one of the leader that cannot be', async () => {
+    const ensemble = await withIds(undefined, first, second)
+    for (const id of [1, 2, 3]) await ensemble.member(id).start()
+    await ensemble.allServe()
+    expect(await finalIds(ensemble)).toHaveLength(1)
+  })
+
+  it('gets one final id though each voter has proposed another one', async () => {
+    const ensemble = await withIds({ ...first, bytes: new Uint8Array(16).fill(0xcc) }, first, second)
     for (const id of [1, 2, 3]) await ensemble.member(id).start()
     await ensemble.allServe()
     expect(await finalIds(ensemble)).toHaveLength(1)

@@ -1,8 +1,12 @@
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it, vi } from 'vitest'
-import { NO_CLUSTER, type ClusterId } from '../core/quorum/index.ts'
+import { NO_CLUSTER, parseConfiguration, type ClusterId } from '../core/quorum/index.ts'
 import { readClusterId } from '../persistence/index.ts'
 import { ClusterIdentity } from './cluster-identity.ts'
+
+const CONFIGURATION = parseConfiguration(
+  [1, 2, 3].map((id) => `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}:participant`).join('\n'),
+)
 
 const cluster = (generation: number, byte: number, isProposed = false): ClusterId => ({
   generation,
@@ -10,6 +14,10 @@ const cluster = (generation: number, byte: number, isProposed = false): ClusterI
   isProposed,
 })
 const said = (id: ClusterId, hasData = true) => ({ level: 1, sharesSecret: false, hasData, cluster: id })
+
+/** Lets server 1 of three propose an id, while the others that are connected say these things; 2 is the first one. */
+const propose = (identity: ClusterIdentity, voters: readonly Parameters<ClusterIdentity['refusalOf']>[1][]) =>
+  identity.propose(new Map(voters.map((voter, index) => [index + 2, voter])), 1, CONFIGURATION)
 
 async function create(current: ClusterId, { hasData = true } = {}) {
   const disk = new MemoryDisk()
@@ -103,9 +111,9 @@ describe('a member', () => {
 
   it('proposes an id as the leader of voters of Zabra, unless one of them has a final one', async () => {
     const { identity, disk } = await create(NO_CLUSTER)
-    await identity.propose([said(NO_CLUSTER), undefined])
+    await propose(identity, [said(NO_CLUSTER), undefined])
     expect(identity.current).toEqual(NO_CLUSTER)
-    await identity.propose([said(NO_CLUSTER), said(cluster(0, 9, true))])
+    await propose(identity, [said(NO_CLUSTER), said(cluster(0, 9, true))])
     const drawn = identity.current
     expect([drawn.isProposed, await readClusterId(disk, '/data')]).toEqual([true, drawn])
     const replace = vi.spyOn(disk, 'replaceFile')
@@ -113,7 +121,7 @@ describe('a member', () => {
     expect(replace).toHaveBeenCalledTimes(1)
     expect(await readClusterId(disk, '/data')).toEqual({ ...drawn, isProposed: false })
     const returned = await create(NO_CLUSTER)
-    await returned.identity.propose([said(NO_CLUSTER), said(foreign)])
+    await propose(returned.identity, [said(NO_CLUSTER), said(foreign)])
     expect(returned.identity.current).toEqual(foreign)
   })
 
@@ -150,8 +158,35 @@ describe('a member', () => {
     ],
   ])('as the leader takes %s', async (_, current, hasData, voters, expected) => {
     const { identity } = await create(current, { hasData })
-    await identity.propose(voters)
+    await propose(identity, voters)
     expect(identity.current).toEqual(expected)
+  })
+
+  const [a, b, c] = [cluster(0, 0xa, true), cluster(0, 0xb, true), cluster(0, 0xc, true)]
+
+  it.each([
+    ['its own, which all have', a, [said(a), said(a)], a],
+    ['its own, where those of the others cannot be final', a, [said(b), said(c)], a],
+    ['that which may be final at the member that is down, for its own', NO_CLUSTER, [said(b)], b],
+    ['that of two voters, for its own', a, [said(b), said(b)], b],
+    [
+      'none where its own and that of the other may be final at the member that is down',
+      a,
+      [said(b)],
+      undefined,
+    ],
+    ['none while the others are down', a, [], undefined],
+    ['none while a voter runs Apache ZooKeeper', a, [said(a), undefined], undefined],
+    ['the final id of a voter, whatever the others have', a, [said(b), said(foreign)], foreign],
+    ['its own final id, also while the others are down', formed, [], formed],
+  ])('as the leader announces %s', async (_, current, voters, expected) => {
+    const { identity, disk } = await create(current)
+    await propose(identity, voters)
+    expect(identity.isAnnounced).toBe(expected !== undefined)
+    expect(identity.announcement.cluster).toEqual(expected ?? NO_CLUSTER)
+    expect(identity.current).toEqual(expected ?? current)
+    if (expected !== undefined && expected !== current)
+      expect(await readClusterId(disk, '/data')).toEqual(expected)
   })
 
   it('counts no voter that keeps a final id of its own as one that has stored the proposed id', async () => {

@@ -6,6 +6,10 @@ import {
   isFinal,
   isSameCluster,
   type ClusterId,
+  NO_CLUSTER,
+  verifierOf,
+  votersOf,
+  type EnsembleConfiguration,
   type ServerId,
 } from '../core/quorum/index.ts'
 import type { MemberExtension } from '../core/zab/index.ts'
@@ -28,6 +32,7 @@ export interface ClusterIdentityOptions {
 export class ClusterIdentity {
   readonly #options: ClusterIdentityOptions
   #current: ClusterId
+  #isAnnounced = false
   /** Whether this member has led or followed since it started. */
   #hasHadLeader = false
   /** Settles with the last write: one role may begin while the write of another runs. */
@@ -58,6 +63,16 @@ export class ClusterIdentity {
   get #hasData(): boolean {
     const { lastZxid, epochs } = this.#options.database
     return lastZxid > 0 || epochs.accepted > 0
+  }
+
+  /** Whether this leader tells its learners its id. */
+  get isAnnounced(): boolean {
+    return this.#isAnnounced && hasClusterId(this.#current)
+  }
+
+  /** Returns what this leader says of itself to its learners. */
+  get announcement(): MemberExtension {
+    return { ...this.extension(), ...(this.isAnnounced ? {} : { cluster: NO_CLUSTER }) }
   }
 
   /** Records that this member has a leader, or leads: its ensemble has not lost its quorum for good. */
@@ -120,20 +135,38 @@ export class ClusterIdentity {
   }
 
   /**
-   * Gives an ensemble without a final id one, by its leader, before the epoch begins: the final one of a voter, else one that is
-   * proposed. `voters` is what the other voters say that are connected: they are a quorum with this member. Changes nothing while one of
-   * them runs Apache ZooKeeper. Durable when it resolves.
+   * Gives an ensemble without a final id one, by its leader, before the epoch begins, and again as voters join: the final one of a voter,
+   * else one that is proposed. `voters` is what the other voters say that are connected. Announces none while one of them runs Apache
+   * ZooKeeper, while they are no quorum with this member, or while several proposed ids may be final at members that are away: leaders of Apache ZooKeeper in between pass none on,
+   * so the last history need not be that of a final id. Durable when it resolves.
    */
-  async propose(voters: readonly (MemberExtension | undefined)[]): Promise<void> {
+  async propose(
+    voters: ReadonlyMap<ServerId, MemberExtension | undefined>,
+    self: ServerId,
+    configuration: EnsembleConfiguration,
+  ): Promise<void> {
     const isOwnFinal = isFinal(this.#current)
-    if ((isOwnFinal && this.#hasData) || this.wasRecovered || voters.includes(undefined)) return
+    const said = [...voters.values()]
+    if ((isOwnFinal && this.#hasData) || this.wasRecovered) return this.#announce(this.#current)
+    const isQuorum = verifierOf(configuration).isQuorum(new Set([self, ...voters.keys()]))
+    if (!isQuorum || said.includes(undefined)) return this.#announce(undefined)
     // The final id of a server without data may be replaced: the server was started alone before.
-    const known = voters.find((said) => isFinal(said!.cluster) && (said!.hasData || !isOwnFinal))
-    if (known !== undefined) return this.#store(known.cluster)
-    if (hasClusterId(this.#current)) return
-    // Leaders of Apache ZooKeeper in between may have lost an id that a quorum has stored: a voter may have it.
-    const proposed = voters.find((said) => hasClusterId(said!.cluster))
-    await this.#store(proposed?.cluster ?? this.#draw(true))
+    const known = said.find((one) => isFinal(one!.cluster) && (one!.hasData || !isOwnFinal))
+    if (known !== undefined) return this.#announce(known.cluster)
+    const ids = new Map([...voters].map(([id, one]) => [id, one!.cluster])).set(self, this.#current)
+    const proposed = [...ids.values()].filter((id) => id.isProposed)
+    const possible = proposed.filter((id) => mayBeFinal(id, ids, configuration))
+    if (possible.some((id) => !isSameCluster(id, possible[0]!))) return this.#announce(undefined)
+    const own = hasClusterId(this.#current) ? this.#current : undefined
+    await this.#announce(possible[0] ?? own ?? proposed[0] ?? this.#draw(true))
+  }
+
+  /** Stores an id that this leader tells its learners from now on; undefined tells them none. */
+  async #announce(cluster: ClusterId | undefined): Promise<void> {
+    this.#isAnnounced = false
+    if (cluster === undefined) return
+    await this.#take(cluster)
+    this.#isAnnounced = true
   }
 
   /** Returns whether a voter that has acknowledged NEWLEADER has the id of this leader: it keeps a final one that belongs to its data. */
@@ -161,4 +194,20 @@ export class ClusterIdentity {
     await written
     this.#current = cluster
   }
+}
+
+/**
+ * Returns whether an id that is proposed may be final somewhere: a quorum may have it, of voters that say so and of those that say
+ * nothing. No other id replaces it then, so each of two final ones would be kept by a quorum, and the two share a voter.
+ */
+function mayBeFinal(
+  id: ClusterId,
+  ids: ReadonlyMap<ServerId, ClusterId>,
+  configuration: EnsembleConfiguration,
+): boolean {
+  const holders = votersOf(configuration).filter((voter) => {
+    const other = ids.get(voter)
+    return other === undefined || isSameCluster(other, id)
+  })
+  return verifierOf(configuration).isQuorum(new Set(holders))
 }

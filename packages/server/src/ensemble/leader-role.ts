@@ -309,9 +309,11 @@ export class LeaderRole implements ActiveRole {
   }
 
   #storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    const voters = what === 'acceptedEpoch' ? this.#learners?.saidByVoters() : undefined
     // The id of an ensemble that has none is stored before the epoch in which others get it.
-    const identified = voters === undefined ? Promise.resolve() : this.#context.cluster.propose(voters)
+    const identified =
+      what !== 'acceptedEpoch' || this.#learners === undefined
+        ? Promise.resolve()
+        : this.#learners.proposeCluster()
     this.#storing = identified
       .then(() => this.#durability.storeEpoch(what, epoch))
       .then(() => this.#mailbox.post({ type: 'stored', what, epoch }), this.#context.failed)

@@ -60,6 +60,8 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   extension: MemberExtension | undefined
   /** The feature levels of the learner and of its observers; undefined before it has reported them. */
   levels: readonly MemberFeatures[] | undefined
+  /** Whether LEADERINFO named the id of the ensemble, or the learner has said since that it has stored it. */
+  wasToldCluster = false
   /** Whether the learner takes part in the secret of sessions. */
   sharesSecret = false
   /** Until when the learner holds a permit to stop, on the monotonic clock. */

@@ -4,11 +4,12 @@ import type { ClientChannel } from '../connections/client-channel.ts'
 import type { HealthCheck } from '../admin/index.ts'
 import type { Histogram } from '../core/histogram.ts'
 import { UNTRUSTED_ZXID } from '../core/election/index.ts'
-import { isSameCluster, type ServerId } from '../core/quorum/index.ts'
+import { hasClusterId, isSameCluster, type ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
   decodeMemberExtension,
+  encodeMemberExtension,
   decodeRevalidationReply,
   decodeStopPermitAnswer,
   encodeRevalidation,
@@ -310,14 +311,23 @@ export class LearnerRole implements ActiveRole {
     if (this.#master === this.#leaderId) stopPermit.connect(this.#stopPermits)
   }
 
-  /** Makes the id of the leader final, which a quorum has. Ignores another id: only that of LEADERINFO is compared with the own one. */
+  /**
+   * Takes the id of the leader once a quorum has it, or once a leader that named none in LEADERINFO has decided on one, and says that it
+   * is stored. Ignores another id: only that of LEADERINFO is compared with the own one.
+   */
   #onClusterId(data: Uint8Array | null): void {
     const said = decodeMemberExtension(data)
     const introduced = this.#leaderSaid
     if (said === undefined || introduced === undefined) return
-    if (!isSameCluster(said.cluster, introduced.cluster)) return
+    const isLate = !hasClusterId(introduced.cluster)
+    if (!isLate && !isSameCluster(said.cluster, introduced.cluster)) return
+    const reason = this.#context.cluster.refusalOf(this.#master, said, true)
+    if (reason !== undefined) return this.#leave({ reason })
     this.#executor.add(async () => {
-      await this.#context.cluster.follow(said)
+      const { cluster } = this.#context
+      await cluster.follow(said)
+      const extension = encodeMemberExtension(cluster.extension(this.#sharesSecret))
+      if (said.cluster.isProposed) return this.#connection?.send(PacketType.clusterId, NO_ZXID, extension)
       // Observers that connect while the id is stored get the proposed one first.
       this.#observers?.clusterConfirmed(said)
     })

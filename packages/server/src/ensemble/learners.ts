@@ -3,7 +3,7 @@ import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { Histogram } from '../core/histogram.ts'
-import { hasClusterId, verifierOf } from '../core/quorum/index.ts'
+import { hasClusterId, isSameCluster, verifierOf } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -25,7 +25,6 @@ import {
   type Leader,
   type LeaderInput,
   type LeaderWork,
-  type MemberExtension,
   type QuorumOfOneWork,
   type QuorumPacket,
   type StopPermitAnswer,
@@ -130,9 +129,15 @@ export class Learners {
     this.#confirmCluster()
   }
 
-  /** Returns what the connected voters say of themselves; undefined for one of Apache ZooKeeper. */
-  saidByVoters(): readonly (MemberExtension | undefined)[] {
-    return [...this.#voters()].map(({ extension }) => extension)
+  /** Gives the ensemble an id if it has none, by what the connected voters say of theirs; durable when it resolves. */
+  proposeCluster(): Promise<void> {
+    return this.#proposeClusterBy(this.#voters())
+  }
+
+  #proposeClusterBy(voters: readonly LearnerConnection[]): Promise<void> {
+    const { cluster, membership } = this.#context
+    const said = new Map(voters.map(({ serverId, extension }) => [serverId, extension]))
+    return cluster.propose(said, membership.self, membership.active)
   }
 
   /** All connections, the oldest first. */
@@ -150,10 +155,10 @@ export class Learners {
   /** Makes the id of the ensemble final once the voters that have stored it are a quorum. */
   #confirmCluster(): void {
     const { cluster, membership, failed } = this.#context
-    if (!cluster.current.isProposed) return
+    if (!cluster.current.isProposed || !cluster.isAnnounced) return
     const have = this.#voters().filter(
-      ({ extension, hasAckedNewLeader }) =>
-        extension !== undefined && hasAckedNewLeader && cluster.isTakenBy(extension),
+      ({ extension, hasAckedNewLeader, wasToldCluster }) =>
+        extension !== undefined && hasAckedNewLeader && wasToldCluster && cluster.isTakenBy(extension),
     )
     const ids = new Set([membership.self, ...have.map(({ serverId }) => serverId)])
     if (!verifierOf(membership.active).isQuorum(ids)) return
@@ -161,6 +166,33 @@ export class Learners {
       for (const learner of this.#connections.values())
         if (learner.hasAckedNewLeader && learner.extension !== undefined) this.#sendCluster(learner)
     }, failed)
+  }
+
+  /** Sends LEADERINFO, with what this leader says of itself. */
+  #introduce(learner: LearnerConnection, zxid: Zxid, data: Uint8Array): void {
+    const { cluster, features } = this.#context
+    const extension = { ...cluster.announcement, features: features.state }
+    learner.wasToldCluster = cluster.isAnnounced
+    learner.send(PacketType.leaderInfo, zxid, withExtension(data, extension))
+  }
+
+  /** Decides on an id where there was none at the start of the epoch, now that one more voter says which it has. */
+  #decideCluster(): void {
+    const { cluster, failed } = this.#context
+    const voters = this.#voters().filter((one) => one.hasAckedNewLeader || one.extension === undefined)
+    this.#proposeClusterBy(voters).then(() => {
+      if (!cluster.isAnnounced) return
+      for (const learner of this.#connections.values())
+        if (learner.hasAckedNewLeader && learner.extension !== undefined) this.#sendCluster(learner)
+    }, failed)
+  }
+
+  /** A learner that was told the id of the ensemble after its sync has stored it. */
+  #onClusterStored(learner: LearnerConnection, data: Uint8Array | null): void {
+    const said = decodeMemberExtension(data)
+    if (said === undefined || !isSameCluster(said.cluster, this.#context.cluster.current)) return
+    learner.wasToldCluster = true
+    this.#confirmCluster()
   }
 
   #sendCluster(learner: LearnerConnection): void {
@@ -243,7 +275,7 @@ export class Learners {
         const learner = this.#connections.get(work.to)
         if (learner !== undefined && type === PacketType.upToDate) this.#secrets?.sharing.add(learner)
         if (type === PacketType.leaderInfo && data !== null && learner?.extension !== undefined)
-          return learner.send(type, zxid, withExtension(data, this.#extension))
+          return this.#introduce(learner, zxid, data)
         return learner?.send(type, zxid, data, auth)
       }
       case 'sync': {
@@ -270,12 +302,6 @@ export class Learners {
         return
       }
     }
-  }
-
-  /** What the info of this leader says of it. */
-  get #extension(): MemberExtension {
-    const { cluster, features } = this.#context
-    return { ...cluster.extension(), features: features.state }
   }
 
   get #syncLimitMs(): number {
@@ -317,6 +343,8 @@ export class Learners {
       return this.#secrets?.sharing.receive(learner, data)
     if (type === PacketType.featureLevel && learner.extension?.features !== undefined)
       return this.#options.levels.reports.receive(learner, data)
+    if (type === PacketType.clusterId && learner.extension !== undefined)
+      return this.#onClusterStored(learner, data)
     if (type === PacketType.stopPermit && learner.extension !== undefined)
       return this.#onStopPermit(learner, data)
     // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
@@ -339,11 +367,13 @@ export class Learners {
     leader.ack(learner.id, zxid)
   }
 
-  /** The learner has the id of the ensemble. */
+  /** The learner has the id of the ensemble, if it was told one. */
   #onNewLeaderAck(learner: LearnerConnection): void {
     const { cluster } = this.#context
     learner.hasAckedNewLeader = true
-    if (cluster.current.isProposed) this.#confirmCluster()
+    if (!cluster.isAnnounced) this.#decideCluster()
+    else if (!learner.wasToldCluster && learner.extension !== undefined) this.#sendCluster(learner)
+    else if (cluster.current.isProposed) this.#confirmCluster()
     else if (learner.extension !== undefined && hasClusterId(cluster.current)) this.#sendCluster(learner)
   }
 
