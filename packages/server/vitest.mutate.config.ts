@@ -10,4 +10,10 @@ const exclude = ['**/*.sim.test.ts', '**/node_modules/**']
 // A test whose promise never settles fails soon here, while the runner would take a minute or start its process again.
 const testTimeout = 4000
 
-export default mergeConfig({ ...base, test: { ...base.test, include: tests, exclude, testTimeout } }, {})
+// A mutant would load all modules again for each test file.
+const isolate = false
+
+export default mergeConfig(
+  { ...base, test: { ...base.test, include: tests, exclude, testTimeout, isolate } },
+  {},
+)

@@ -17,7 +17,7 @@ import type {
   WriteCallback,
 } from './types.ts'
 
-/** A multi of at least this many bytes is prepared in steps. */
+/** A multi of more bytes is prepared in steps. */
 const LARGE_BYTES = 8192
 /** Encoded transactions share a buffer until it holds this many bytes. */
 const SHARED_BYTES = 60_000
@@ -110,7 +110,7 @@ export class Proposer<L extends NotifiedWatcher> {
       // The session was closed here while the request was in flight.
       return this.#reject(write, ErrorCode.SESSIONEXPIRED, startedAt)
     }
-    const reader = body.length > LARGE_BYTES ? new Reader(body) : this.#reader.reset(body)
+    const reader = this.#reader.reset(body)
     if (type === OpCode.createSession && body.length >= 4)
       return this.createSession(
         sessionId,
@@ -212,9 +212,9 @@ export class Proposer<L extends NotifiedWatcher> {
 
   /** Makes a local session global before a write that creates an ephemeral node, if the settings allow it. */
   #upgradeSession({ sessionId, type }: ClientWrite, body: Reader, startedAt: number): void {
-    const { localSessions, canUpgradeSessions = false } = this.#options
+    const { localSessions, canUpgradeSessions } = this.#options
     const session = localSessions?.get(sessionId)
-    if (session === undefined || !canUpgradeSessions) return
+    if (session === undefined || canUpgradeSessions !== true) return
     const { offset } = body
     const { isEphemeral } = precheck(type, body)
     body.offset = offset
@@ -307,9 +307,7 @@ const PROOF_BYTES = 16
 
 /** Returns the proof of the user behind the timeout in the request of a learner to create a session; undefined without one. */
 const userProofIn = (reader: Reader): Uint8Array | undefined =>
-  reader.remaining === 4 + PROOF_BYTES && reader.int() === PROOF_BYTES
-    ? reader.raw(PROOF_BYTES).slice()
-    : undefined
+  reader.remaining === 4 + PROOF_BYTES && reader.int() === PROOF_BYTES ? reader.raw(PROOF_BYTES) : undefined
 
 /** Returns the transaction that answers a request; for an error number, an error transaction. */
 const txnOf = (prepared: PreparedTxn | number): PreparedTxn =>
