@@ -23,7 +23,7 @@ export interface DatabaseContents {
 
 /**
  * Reads the newest sound snapshot and replays the log after it, as a server does at a start. Changes no file, and leaves out a last
- * write that a crash cut short. A server may write to the log meanwhile: then the last transactions may be left out. Rejects with a
+ * write that a crash cut short. A server may write to the log meanwhile: then transactions that it has just written may be left out. Rejects with a
  * `DamageError` or `RecoveryError` for files from which a server would not start.
  */
 export async function readDatabase(
@@ -32,31 +32,49 @@ export async function readDatabase(
   compression: Compression,
   logger: Logger,
 ): Promise<DatabaseContents> {
-  const read = (upTo: Zxid): Promise<Recovery> =>
+  const read = (from: Disk): Promise<Recovery> =>
     recover({
       ...location,
-      disk,
+      disk: from,
       logger,
       compression,
       autoCreate: false,
       trustEmptySnapshot: false,
       createTree: () => new Tree({ digest: true, extendedTypes: true }),
-      upTo,
+      upTo: Infinity,
     })
-  const recovery = await read(Infinity).catch(async (error: unknown) => {
-    if (!(error instanceof DamageError)) throw error
-    const last = await lastOfGrowingLog(disk, error.file)
-    if (last === undefined) throw error
-    // The transaction after the limit is whole too, so nothing is read where a server writes.
-    return read(last - 1)
+  const recovery = await read(disk).catch(async (error: unknown) => {
+    const end = error instanceof DamageError ? await endOfGrowingLog(disk, error.file) : undefined
+    if (end === undefined) throw error
+    return read(withEnd(disk, (error as DamageError).file, end))
   })
   const { tree, snapshot, replayed, lastZxid } = recovery
   return { snapshot, replayed, lastZxid, nodes: () => nodesOf(tree) }
 }
 
-/** Returns the last transaction of a log in which damage was seen only because a server was writing to it; else undefined. */
-async function lastOfGrowingLog(disk: Disk, file: string): Promise<Zxid | undefined> {
+/** Returns the bytes that are whole in a log in which damage was seen only because a server was writing to it; else undefined. */
+async function endOfGrowingLog(disk: Disk, file: string): Promise<number | undefined> {
   if (!/\/log\.[\da-f]+$/.test(file)) return undefined
   const report = await readLog(disk, file)
-  return report.state === 'sound' ? report.last : undefined
+  return report.state === 'sound' ? report.end : undefined
+}
+
+/** Returns a disk to read, on which a file ends at `end`. */
+function withEnd(disk: Disk, file: string, end: number): Disk {
+  const view: Pick<Disk, 'list' | 'exists' | 'size' | 'readFile' | 'openRead'> = {
+    list: (folder) => disk.list(folder),
+    exists: (path) => disk.exists(path),
+    size: async (path) => (path === file ? end : disk.size(path)),
+    readFile: (path) => disk.readFile(path),
+    openRead: async (path) => {
+      const reader = await disk.openRead(path)
+      if (path !== file) return reader
+      return {
+        read: (into, position) => reader.read(into.subarray(0, Math.max(0, end - position)), position),
+        size: () => Promise.resolve(end),
+        close: () => reader.close(),
+      }
+    },
+  }
+  return view as Disk
 }

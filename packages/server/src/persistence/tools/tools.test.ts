@@ -79,23 +79,26 @@ describe('readLog', () => {
   it.each([
     { first: [1], second: [], transactions: 3 },
     { first: [1], second: [2], transactions: 2 },
-  ])('takes a log to which a server writes meanwhile as sound: %j', async ({ first, second, transactions }) => {
-    const { disk, bytes, offsets } = await logOf([1, 2, 3])
-    // A reading sees zeros where an entry is written after it, and what follows.
-    const without = (holes: readonly number[]): Uint8Array => {
-      const seen = bytes.slice()
-      for (const index of holes) seen.fill(0, offsets[index], (offsets[index + 1] ?? bytes.length) - 1)
-      return seen
-    }
-    const readings = [without(first), without(second)]
-    const open = disk.openRead.bind(disk)
-    disk.openRead = (path) => (disk.putFile(LOG, readings.shift()!), open(path))
-    disk.putFile(LOG, bytes)
-    const met: number[] = []
-    const report = await readLog(disk, LOG, ({ logged }) => void met.push(logged.header.zxid))
-    expect(report).toMatchObject({ state: 'sound', transactions, problem: undefined })
-    expect(met).toEqual([1, 2, 3].slice(0, transactions))
-  })
+  ])(
+    'takes a log to which a server writes meanwhile as sound: %j',
+    async ({ first, second, transactions }) => {
+      const { disk, bytes, offsets } = await logOf([1, 2, 3])
+      // A reading sees zeros where an entry is written after it, and what follows.
+      const without = (holes: readonly number[]): Uint8Array => {
+        const seen = bytes.slice()
+        for (const index of holes) seen.fill(0, offsets[index], (offsets[index + 1] ?? bytes.length) - 1)
+        return seen
+      }
+      const readings = [without(first), without(second)]
+      const open = disk.openRead.bind(disk)
+      disk.openRead = (path) => (disk.putFile(LOG, readings.shift()!), open(path))
+      disk.putFile(LOG, bytes)
+      const met: number[] = []
+      const report = await readLog(disk, LOG, ({ logged }) => void met.push(logged.header.zxid))
+      expect(report).toMatchObject({ state: 'sound', transactions, problem: undefined })
+      expect(met).toEqual([1, 2, 3].slice(0, transactions))
+    },
+  )
 
   it('reports a gap between transactions', async () => {
     const { disk, offsets, put } = await logOf([1, 2, 4])
@@ -227,20 +230,21 @@ describe('readSnapshot', () => {
 })
 
 describe('readDatabase', () => {
-  it('reads a log to which a server writes meanwhile up to a transaction before its end', async () => {
-    const { disk, bytes, offsets } = await logOf([1, 2, 3])
+  it('reads a log to which a server keeps writing up to a whole transaction', async () => {
+    const { disk, bytes, offsets } = await logOf([1, 2, 3, 4])
     disk.putFile(LOG, bytes)
     const options = { disk, folder: FOLDER, compression: 'none', compressor: nodeCompression } as const
     await takeSnapshot(new Tree({ digest: true, extendedTypes: true }), [], options)
-    const stale = bytes.slice().fill(0, offsets[1], offsets[2])
+    // Each reading of the whole file sees zeros where an entry is written after it, and what follows.
+    const hole = (index: number): Uint8Array => bytes.slice().fill(0, offsets[index], offsets[index + 1])
+    const readings = [hole(1), hole(1), hole(2)]
     const open = disk.openRead.bind(disk)
-    let readings = 0
     disk.openRead = (path) => {
-      if (path === LOG) disk.putFile(LOG, readings++ === 0 ? stale : bytes)
+      if (path === LOG) disk.putFile(LOG, readings.shift() ?? hole(2))
       return open(path)
     }
     const location = { dataDir: '/data', dataLogDir: '/data' }
     const contents = await readDatabase(disk, location, nodeCompression, silentLogger)
-    expect(contents.lastZxid).toBe(2)
+    expect([contents.lastZxid, readings]).toEqual([2, []])
   })
 })
