@@ -34,7 +34,7 @@ const layers: Record<string, readonly string[]> = {
   audit: ['pipeline', 'settings', 'core'],
   pipeline: ['persistence', 'core'],
   database: ['persistence', 'core'],
-  backup: ['persistence', 'core'],
+  backup: ['persistence', 'core', 'version'],
   persistence: ['core'],
   settings: ['core'],
   core: [],

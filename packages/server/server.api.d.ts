@@ -191,6 +191,7 @@ export interface BackupOptions {
 export interface BackupSource {
     readonly name: string;
     readonly cluster?: string | undefined;
+    readonly level?: number | undefined;
     takeSnapshot(): Promise<SourceSnapshot>;
     readLog(after: Zxid): Promise<SourceLog | undefined>;
 }
@@ -318,7 +319,9 @@ export interface LoadOptions {
     readonly pause?: Pause | undefined;
 }
 
-export type LoadedBackup = Pick<Recovery, 'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'>;
+export interface LoadedBackup extends Pick<Recovery, 'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'> {
+    readonly level: number;
+}
 
 export declare function loadBackup(store: BackupStore, chain: BackupChain, upTo: Zxid, { compression, logger, pause }: LoadOptions): Promise<LoadedBackup>;
 
@@ -340,6 +343,7 @@ declare const logManifest: z.ZodMiniObject<{
     format: z.ZodMiniLiteral<1>;
     lineage: z.ZodMiniString<string>;
     cluster: z.ZodMiniOptional<z.ZodMiniString<string>>;
+    level: z.ZodMiniOptional<z.ZodMiniInt>;
     time: z.ZodMiniInt;
     server: z.ZodMiniString<string>;
     key: z.ZodMiniNullable<z.ZodMiniString<string>>;
@@ -365,6 +369,7 @@ declare const snapshotManifest: z.ZodMiniObject<{
     format: z.ZodMiniLiteral<1>;
     lineage: z.ZodMiniString<string>;
     cluster: z.ZodMiniOptional<z.ZodMiniString<string>>;
+    level: z.ZodMiniOptional<z.ZodMiniInt>;
     time: z.ZodMiniInt;
     server: z.ZodMiniString<string>;
     key: z.ZodMiniNullable<z.ZodMiniString<string>>;
@@ -435,7 +440,7 @@ export interface RestoredFolder {
 
 export declare function closeSessions(tree: Tree, ids: Iterable<bigint>, epochStart: Zxid, time: number): Generator<void>;
 
-export declare function restoreFolder({ tree, sessions }: LoadedBackup, options: RestoreOptions): Promise<RestoredFolder>;
+export declare function restoreFolder({ tree, sessions, level }: LoadedBackup, options: RestoreOptions): Promise<RestoredFolder>;
 
 // backup/retention.d.ts
 

@@ -78,10 +78,11 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
   const { io, options } = context
   const store = await openStore(io, flags)
   const admin = openAdmin(context, flags)
-  const { version, clusterId } = await admin.json<{ version?: unknown; clusterId?: unknown }>(
-    'GET',
-    '/api/v1/self',
-  )
+  const { version, clusterId, finalizedLevel } = await admin.json<{
+    version?: unknown
+    clusterId?: unknown
+    finalizedLevel?: unknown
+  }>('GET', '/api/v1/self')
   const bar = progress(io, 'Backing up', 'bytes')
   const source = httpSource(
     `${String(version).slice(0, 100)} at ${admin.url.host}`,
@@ -91,9 +92,10 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
     },
   )
   const cluster = typeof clusterId === 'string' ? clusterId : undefined
+  const level = typeof finalizedLevel === 'number' ? finalizedLevel : undefined
   const written = await writeBackup(
     store,
-    { ...source, cluster },
+    { ...source, cluster, level },
     {
       clock: { wall: () => Date.now() },
       compression: io.platform.compression,
@@ -148,6 +150,7 @@ async function show({ io, options }: Context, zxid: number | undefined, flags: S
     `snapshot  ${hex(snapshot.zxid)}, exact at ${hex(snapshot.exactAt)}`,
     `made      ${new Date(snapshot.time).toISOString()}, by ${snapshot.server}`,
     `ensemble  ${snapshot.cluster ?? 'without an id'}`,
+    `level     ${snapshot.level === undefined ? 'none finalized' : snapshot.level}`,
     `nodes     ${snapshot.nodes}`,
     `digest    ${snapshot.digest ?? 'none'}`,
     `file      ${snapshot.piece.name}, ${snapshot.piece.bytes} bytes`,

@@ -171,7 +171,7 @@ async function replaceData(
   const folder = await mkdtemp(join(tmpdir(), 'zabra-restore-'))
   try {
     const file = await writeSnapshotFile(loaded, folder, io.platform)
-    const zxid = await replaceBy(context, admins, file)
+    const zxid = await replaceBy(context, admins, { ...file, level: loaded.level })
     if (options().json) return printJson(io, { ...summary, zxid })
     print(
       io,
@@ -182,18 +182,27 @@ async function replaceData(
   }
 }
 
+/** A snapshot that replaces the data, and the feature level that a server needs for it. */
+interface SnapshotToSend {
+  readonly path: string
+  readonly bytes: number
+  readonly level: number
+}
+
 /** Replaces the data by a file, at the leader; at the next one where that loses an election. Resolves to the last transaction. */
 async function replaceBy(
   context: Context,
   admins: readonly AdminClient[],
-  { path, bytes }: Awaited<ReturnType<typeof writeSnapshotFile>>,
+  { path, bytes, level }: SnapshotToSend,
 ): Promise<string> {
   const { io } = context
+  // Servers from before feature levels refuse no query.
+  const route = `/api/v1/restore${level === 0 ? '' : `?level=${level}`}`
   for (let attempt = 1; ; attempt++) {
     const admin = await leaderOf(context, admins)
     const bar = progress(io, 'Sending', 'bytes', bytes)
     const chunks = counted(createReadStream(path) as AsyncIterable<Uint8Array>, bar, ({ length }) => length)
-    await admin.json('POST', '/api/v1/restore', { content: { bytes, chunks } }).finally(() => bar.stop())
+    await admin.json('POST', route, { content: { bytes, chunks } }).finally(() => bar.stop())
     const outcome = await untilRestored(context, admin)
     if (outcome.state === 'done') return outcome.zxid!
     const text = `The data are not replaced. ${outcome.problem}`

@@ -26,6 +26,9 @@ export function localSource(target: AdminTarget): BackupSource {
     get cluster() {
       return target.clusterId
     },
+    get level() {
+      return target.features.finalized
+    },
     async takeSnapshot() {
       servedTreeOf(target)
       const taken = await takeSnapshot(target)

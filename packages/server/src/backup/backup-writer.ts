@@ -41,6 +41,8 @@ export interface BackupSource {
   readonly name: string
   /** The id of the ensemble; undefined where it has none. */
   readonly cluster?: string | undefined
+  /** The feature level that the ensemble has finalized; 0 or undefined for none. Read after each file. */
+  readonly level?: number | undefined
   /** Takes a snapshot. */
   takeSnapshot(): Promise<SourceSnapshot>
   /** Reads the log after a transaction; undefined when the server does not have it any more. */
@@ -196,12 +198,14 @@ class BackupWriter {
   }
 
   #common(piece: Manifest['piece']) {
+    const { cluster, level = 0 } = this.#source
     return {
       format: 1,
       lineage: this.#lineage,
       time: this.#now(),
       server: this.#source.name,
-      ...(this.#source.cluster === undefined ? {} : { cluster: this.#source.cluster }),
+      ...(cluster === undefined ? {} : { cluster }),
+      ...(level === 0 ? {} : { level }),
       key: this.#store.key?.id ?? null,
       piece,
     } as const

@@ -1,6 +1,9 @@
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { localSource } from '../admin/local-source.ts'
+import type { AdminTarget } from '../admin/index.ts'
+import { readFeatureState } from '../persistence/index.ts'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
 import {
@@ -404,6 +407,46 @@ describe('restoreFolder', () => {
     await expect(restoreFolder(loaded, options)).rejects.toThrow(
       'Expected a folder without data, got snapshot.',
     )
+  })
+})
+
+describe('the feature level of a backup', () => {
+  const backUpAt = (level: number) =>
+    writeBackup(store, { ...sourceOf(server.http), level }, { clock, compression, snapshot: 'always' })
+  const load = async () => {
+    const chain = (await Catalog.read(store)).newestChain()
+    return loadBackup(store, chain, chain.upTo, { compression })
+  }
+
+  it('is the highest of its parts, and that of the folder to which it is restored', async () => {
+    await create('/a')
+    await backUp()
+    expect((await load()).level).toBe(0)
+    await create('/b')
+    await writeBackup(store, { ...sourceOf(server.http), level: 1 }, { clock, compression, snapshot: 'never' })
+    const loaded = await load()
+    expect(loaded.level).toBe(1)
+    const restored = new MemoryDisk()
+    const folders = { dataDir: '/data', dataLogDir: '/data' }
+    const options = { compression, keepSessions: false, lastSeen: 0, now: 5 }
+    await restoreFolder(loaded, { disk: restored, ...folders, ...options })
+    expect(await readFeatureState(restored, '/data/version-2')).toEqual({ finalized: 1, proposed: 0 })
+  })
+
+  it('above that of this release is refused', async () => {
+    await backUpAt(2)
+    await expect(load()).rejects.toThrow(
+      'Expected a backup of feature level 1 or below, which this release reads, got one of level 2. Use a release of level 2 or later.',
+    )
+  })
+
+  it('is that of the server that writes it', async () => {
+    const source = localSource(server.server as unknown as AdminTarget)
+    expect(source.level).toBe(0)
+    await (server.server as unknown as AdminTarget).features.finalize()
+    expect(source.level).toBe(1)
+    await writeBackup(store, source, { clock, compression, snapshot: 'always' })
+    expect((await Catalog.read(store)).newestChain().snapshot.level).toBe(1)
   })
 })
 

@@ -10,12 +10,19 @@ import {
 import { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { recover, scanLog, type Pause, type Recovery } from '../persistence/index.ts'
+import { FEATURE_LEVEL } from '../version.ts'
 import { openPiece, type BackupChain, type BackupStore } from './catalog.ts'
 import { BackupError } from './errors.ts'
 import type { LogManifest, Manifest } from './manifest.ts'
 
 /** The tree of a backup, and its sessions. */
-export type LoadedBackup = Pick<Recovery, 'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'>
+export interface LoadedBackup extends Pick<
+  Recovery,
+  'tree' | 'sessions' | 'lastZxid' | 'replayed' | 'canCompareDigests'
+> {
+  /** The feature level that its ensemble had finalized; 0 for none. */
+  readonly level: number
+}
 
 export interface LoadOptions {
   readonly compression: Compression
@@ -35,6 +42,11 @@ export async function loadBackup(
   upTo: Zxid,
   { compression, logger = silentLogger, pause }: LoadOptions,
 ): Promise<LoadedBackup> {
+  const level = Math.max(...[chain.snapshot, ...chain.logs].map((manifest) => manifest.level ?? 0))
+  if (level > FEATURE_LEVEL)
+    throw new BackupError(
+      `Expected a backup of feature level ${FEATURE_LEVEL} or below, which this release reads, got one of level ${level}. Use a release of level ${level} or later.`,
+    )
   const disk = new BackupDisk(store)
   disk.add(chain.snapshot.file, chain.snapshot, Infinity)
   for (const log of chain.logs)
@@ -51,7 +63,7 @@ export async function loadBackup(
     upTo: Infinity,
     pause,
   })
-  if (recovery.lastZxid === upTo) return recovery
+  if (recovery.lastZxid === upTo) return { ...recovery, level }
   throw new BackupError(
     `Expected the backup to end with 0x${formatZxid(upTo)}, got 0x${formatZxid(recovery.lastZxid)}. Name a transaction that zabra backup list shows.`,
   )

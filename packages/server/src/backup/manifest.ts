@@ -1,6 +1,7 @@
 import { formatZxid } from '@zabra/protocol'
 import type { Cryptography } from '@zabra/runtime'
 import * as z from 'zod/mini'
+import { MAX_FEATURE_LEVEL } from '../core/quorum/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { BackupError } from './errors.ts'
 
@@ -28,6 +29,8 @@ const common = {
   lineage: text(/^[\da-f]{32}$/),
   /** The id of the ensemble; absent where it had none, and in backups of servers that did not say it. */
   cluster: z.optional(text(/^\d{1,3}-[\da-f]{32}$/)),
+  /** The feature level that the ensemble had finalized; absent where none. A release of a lower one may not read the backup. */
+  level: z.optional(z.int().check(z.gte(1), z.lte(MAX_FEATURE_LEVEL))),
   /** When the backup was made, in milliseconds since 1970. */
   time,
   /** The server that gave it. */

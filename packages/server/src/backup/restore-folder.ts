@@ -2,7 +2,14 @@ import { epochOf, makeZxid, OpCode } from '@zabra/protocol'
 import type { Compression, Disk } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { logsIn, snapshotName, snapshotsIn, VERSION_FOLDER, writeSnapshot } from '../persistence/index.ts'
+import {
+  logsIn,
+  snapshotName,
+  snapshotsIn,
+  VERSION_FOLDER,
+  writeFeatureState,
+  writeSnapshot,
+} from '../persistence/index.ts'
 import { BackupError } from './errors.ts'
 import type { LoadedBackup } from './load-backup.ts'
 
@@ -34,7 +41,7 @@ export interface RestoredFolder {
  * The tree must not be used afterwards.
  */
 export async function restoreFolder(
-  { tree, sessions }: LoadedBackup,
+  { tree, sessions, level }: LoadedBackup,
   options: RestoreOptions,
 ): Promise<RestoredFolder> {
   const { disk, dataDir, dataLogDir, keepSessions, lastSeen, compression } = options
@@ -51,6 +58,8 @@ export async function restoreFolder(
   const snapshot = snapshotName(tree.lastZxid, 'none')
   const epochFile = new TextEncoder().encode(String(epoch))
   for (const name of ['currentEpoch', 'acceptedEpoch']) await disk.replaceFile(`${folder}/${name}`, epochFile)
+  // Before the data: a release below the level must not start on them.
+  if (level > 0) await writeFeatureState(disk, folder, { finalized: level, proposed: 0 })
   // The snapshot gets its name last: without it the folder holds no data, and the restore can be run again.
   const unfinished = `${folder}/writing.${snapshot}.tmp`
   await writeSnapshot(tree, sessions, unfinished, {

@@ -182,6 +182,21 @@ describe('a snapshot that is sent to the leader', () => {
     expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
   })
 
+  it('is refused where the feature level of the backup is not finalized', async () => {
+    const ensemble = await start()
+    const post = async (level: string) =>
+      ensemble.member(ensemble.leader!).http.request(`/api/v1/restore?level=${level}`, {
+        method: 'POST',
+        body: await backup(),
+      })
+    expect(await post('1')).toMatchObject({
+      status: 409,
+      text: expect.stringContaining('Run zabra cluster finalize --level 1 first.') as unknown,
+    })
+    for (const level of ['-1', '65536', 'x']) expect((await post(level)).status).toBe(400)
+    expect(await agreed(ensemble)).toBe('old')
+  })
+
   it('is refused while another one is restored, and when it is no snapshot', async () => {
     const ensemble = await start()
     const leader = ensemble.leader!

@@ -1,5 +1,6 @@
 import { formatZxid } from '@zabra/protocol'
 import { DiskError, type HttpResponse } from '@zabra/runtime'
+import { MAX_FEATURE_LEVEL } from '../../core/quorum/index.ts'
 import { snapshotsIn } from '../../persistence/index.ts'
 import { RestoreRefusal, type AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
@@ -59,7 +60,8 @@ export const backupRoutes: readonly ApiRoute[] = [
     method: 'POST',
     role: 'admin',
     summary:
-      'Replaces all data by the snapshot in the body: those of the whole ensemble at its leader, or of a standalone server. Answers once the snapshot is received.',
+      'Replaces all data by the snapshot in the body: those of the whole ensemble at its leader, or of a standalone server. Answers once the snapshot is received. `level` is the feature level of the backup, above which nothing is replaced where it is not finalized.',
+    query: { level: { type: 'integer', minimum: 0, maximum: MAX_FEATURE_LEVEL, default: 0 } },
     statuses: [202, 400, 409, 413, 507],
     run: beginRestore,
   },
@@ -74,6 +76,15 @@ export const backupRoutes: readonly ApiRoute[] = [
 ]
 
 async function beginRestore({ target, request, restores }: ApiCall): Promise<HttpResponse> {
+  const level = Number(request.query.get('level') ?? 0)
+  if (!Number.isInteger(level) || level < 0 || level > MAX_FEATURE_LEVEL)
+    return problem(400, 'The level is not understood', `Expected level=n with n from 0 to ${MAX_FEATURE_LEVEL}.`)
+  if (level > target.features.finalized)
+    return problem(
+      409,
+      'The backup has a higher feature level',
+      `Expected a backup of at most level ${target.features.finalized}, which is finalized here, got one of level ${level}: members that may still go back cannot read it. Run zabra cluster finalize --level ${level} first.`,
+    )
   try {
     const { done } = await restores.begin(target, request)
     // GET reports the outcome.
