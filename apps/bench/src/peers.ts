@@ -31,6 +31,8 @@ export interface Peer {
   readonly startMs: number
   /** User and system processor time of all processes since their start. */
   cpuSeconds(): number
+  /** Processor time of the leader's main thread since its start. */
+  mainThreadSeconds(): number
   /** Resident memory of all processes. */
   residentBytes(): number
   /** Time that the leader's threads have waited in the run queue since its start, summed over threads. */
@@ -114,6 +116,7 @@ export async function startPeer(
     leaderFolder: join(folder, String(leader)),
     startMs,
     cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
+    mainThreadSeconds: () => mainThreadSecondsOf(children.get(leader)!.child.pid!),
     residentBytes: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
     leaderRunQueueMs: () => runQueueMsOf(children.get(leader)!.child.pid!),
     join: async () => {
@@ -216,6 +219,9 @@ function cpuSecondsOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
+
+const mainThreadSecondsOf = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9
 
 function residentOf(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024

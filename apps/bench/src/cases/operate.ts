@@ -7,8 +7,8 @@ import { busyFlags } from '../busy.ts'
 import { median } from '../figures.ts'
 import { holdSessions, load } from '../load.ts'
 import { openSession } from '../open-session.ts'
-import { freePorts } from '../peers.ts'
-import { loadArgs, scaled, withNodeFlags, type Case, type CaseContext } from './case.ts'
+import { fourLetterWord, freePorts, type Peer } from '../peers.ts'
+import { loadArgs, scaled, withNodeFlags, type BenchOptions, type Case, type CaseContext } from './case.ts'
 import { create, measureDuring, numbered } from './holds.ts'
 
 interface Way {
@@ -34,8 +34,9 @@ const WAYS: readonly Way[] = [
     limit: 8,
   },
 ]
-/** Turns of each way: the machine changes in the course of a run. */
-const TURNS = 2
+const WORKS = ['set', 'create', 'mixed'] as const
+/** Turns of each way for each work: the machine changes in the course of a run. */
+const TURNS = 4
 const PROBE_MS = 1000
 /** Nodes that the trees of these cases hold beside those of the load. */
 const NODES = 1_000_000
@@ -71,60 +72,97 @@ async function whileProbing<T>(port: number, body: () => Promise<T>): Promise<T>
 interface Measured {
   readonly perSecond: number
   readonly p99: number
-  /** Processor time of the server for a request, in microseconds. */
+  /** Processor time for a request, of the main thread and of the whole process, in microseconds. */
+  readonly mainThread: number
   readonly cpu: number
 }
 
-/** Measures writes, and nine reads to a write, on a fresh server that is operated in one way. */
-async function measure({ options, start }: CaseContext, way: Way): Promise<Record<string, Measured>> {
+/** Returns how many requests a server has received. */
+async function receivedBy({ ports }: Peer): Promise<number> {
+  const [, count] = /zk_packets_received\t(\d+)/.exec(await fourLetterWord(ports[0]!, 'mntr')) ?? []
+  if (count === undefined) throw new Error('mntr does not say how many requests were received')
+  return Number(count)
+}
+
+/** Measures one load of a server. The processor time includes the warm-up, as do the requests it is divided by. */
+async function measure(peer: Peer, work: string, options: BenchOptions): Promise<Measured> {
+  const before = [await receivedBy(peer), peer.mainThreadSeconds(), peer.cpuSeconds()] as const
+  const [result] = await load(peer.servers, '-m', work, ...loadArgs(options))
+  const [mainThread, cpu] = [peer.mainThreadSeconds(), peer.cpuSeconds()]
+  const requests = (await receivedBy(peer)) - before[0]
+  return {
+    perSecond: result!.perSecond,
+    p99: result!.p99 / 1000,
+    mainThread: ((mainThread - before[1]) * 1e6) / requests,
+    cpu: ((cpu - before[2]) * 1e6) / requests,
+  }
+}
+
+interface RunningWay extends Way {
+  readonly adminPort: number
+  readonly peer: Peer
+  readonly measured: Record<string, Measured[]>
+}
+
+async function startWay({ start }: CaseContext, way: Way): Promise<RunningWay> {
   const [adminPort] = await freePorts(1)
   const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
   const peer = await start({ folder, settings: way.settings(folder, adminPort!) })
-  const run = async (): Promise<Record<string, Measured>> => {
+  return { ...way, adminPort: adminPort!, peer, measured: {} }
+}
+
+/** Measures all ways in turns; each way begins as often as any other. */
+async function measureInTurns(options: BenchOptions, ways: readonly RunningWay[]): Promise<void> {
+  for (const { peer } of ways)
     await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 }))
-    const figures: Record<string, Measured> = {}
-    for (const work of ['set', 'mixed']) {
-      const before = peer.cpuSeconds()
-      const [result] = await load(peer.servers, '-m', work, ...loadArgs(options))
-      // The processor time includes the warm-up, which is a quarter of the counted operations.
-      const cpu = ((peer.cpuSeconds() - before) * 1e6) / (result!.operations * 1.25)
-      figures[work] = { perSecond: result!.perSecond, p99: result!.p99, cpu }
-    }
-    return figures
-  }
-  try {
-    return way.isProbed === true ? await whileProbing(adminPort!, run) : await run()
-  } finally {
-    await peer.stop()
-  }
+  for (let turn = 0; turn < TURNS; turn++)
+    for (const work of WORKS)
+      for (let index = 0; index < ways.length; index++) {
+        const way = ways[(turn + index) % ways.length]!
+        const body = (): Promise<Measured> => measure(way.peer, work, options)
+        const measured = way.isProbed === true ? await whileProbing(way.adminPort, body) : await body()
+        ;(way.measured[work] ??= []).push(measured)
+      }
 }
 
 const cost: Case = {
   name: 'operate-cost',
   about:
-    'what metrics and probes each second, and an audit log, cost a server; some two minutes with --seconds 5',
+    'what metrics and probes each second, and an audit log, cost a server; some five minutes with --seconds 5',
   only: 'zabra',
   run: async (context) => {
-    const measured = new Map<string, Record<string, Measured>[]>(WAYS.map(({ name }) => [name, []]))
-    for (let turn = 0; turn < TURNS; turn++)
-      for (const way of WAYS) measured.get(way.name)!.push(await measure(context, way))
-    const of = (name: string, work: string, figure: keyof Measured): number =>
-      median(measured.get(name)!.map((one) => one[work]![figure]))
-    for (const work of ['set', 'mixed'])
-      for (const { name, limit } of WAYS) {
-        const { note } = context
+    const { note } = context
+    // All servers run at once, so that they can be measured in short turns; those that are not measured are idle.
+    const ways: RunningWay[] = []
+    try {
+      for (const way of WAYS) ways.push(await startWay(context, way))
+      await measureInTurns(context.options, ways)
+    } finally {
+      for (const { peer } of ways) await peer.stop()
+    }
+    for (const work of WORKS) {
+      const of = (way: RunningWay, figure: keyof Measured): number =>
+        median(way.measured[work]!.map((one) => one[figure]))
+      for (const way of ways) {
+        const { name, limit } = way
         note(
           { name: `${work} per second with ${name}`, unit: 'op/s', better: 'higher' },
-          of(name, work, 'perSecond'),
+          of(way, 'perSecond'),
         )
-        note({ name: `${work} p99 with ${name}`, unit: 'ms', better: 'lower' }, of(name, work, 'p99') / 1000)
+        note({ name: `${work} p99 with ${name}`, unit: 'ms', better: 'lower' }, of(way, 'p99'))
+        const thread = `${work} main thread with ${name}`
+        note({ name: thread, unit: 'µs', better: 'lower' }, of(way, 'mainThread'))
         if (limit === undefined) continue
-        const base = NOTHING.name
-        const lost = 100 * (1 - of(name, work, 'perSecond') / of(base, work, 'perSecond'))
-        note({ name: `${work} lost by ${name}`, unit: '%', better: 'lower', limit }, lost)
-        const more = 100 * (of(name, work, 'cpu') / of(base, work, 'cpu') - 1)
-        note({ name: `${work} processor time for ${name}`, unit: '%', better: 'lower', limit }, more)
+        const more = (figure: keyof Measured): number => 100 * (of(way, figure) / of(ways[0]!, figure) - 1)
+        note({ name: `${work} lost by ${name}`, unit: '%', better: 'lower', limit }, -more('perSecond'))
+        note({ name: `${work} p99 more by ${name}`, unit: '%', better: 'lower', limit }, more('p99'))
+        note(
+          { name: `${work} main thread for ${name}`, unit: '%', better: 'lower', limit },
+          more('mainThread'),
+        )
+        note({ name: `${work} processor time for ${name}`, unit: '%', better: 'lower', limit }, more('cpu'))
       }
+    }
   },
 }
 

@@ -1,20 +1,25 @@
+import { OpCode, Reader, Writer } from '@zabra/protocol'
 import { ManualClock, silentLogger } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { ApacheLines } from './apache-lines.ts'
 import { fileLine, fileTime, type AuditEvent } from './audit-event.ts'
 import { AuditFile } from './audit-file.ts'
+import { RequestsInFlight } from './requests-in-flight.ts'
 
 const PATH = '/data/audit.log'
 
-async function linesOf(events: readonly (readonly [AuditEvent, number])[]): Promise<string[]> {
+const linesOf = (events: readonly (readonly [AuditEvent, number])[]): Promise<string[]> =>
+  linesWith((lines) => events.forEach(([event, time]) => lines.add(event, time)))
+
+/** Returns the lines that a body adds to a file. */
+async function linesWith(add: (lines: ApacheLines) => void): Promise<string[]> {
   const disk = await diskWithFolder('/data')
   const lostLine = (): string => ''
   const options = { path: PATH, maxBytes: 10_000_000, maxFiles: 1, fsync: false, lostLine }
   const file = new AuditFile(options, { disk, clock: new ManualClock(), logger: silentLogger })
   await file.open()
-  const lines = new ApacheLines(file)
-  for (const [event, time] of events) lines.add(event, time)
+  add(new ApacheLines(file))
   await file.close()
   return new TextDecoder()
     .decode(await disk.readFile(PATH))
@@ -52,4 +57,34 @@ it('adds the lines that are formatted as text, for all combinations of clients, 
   events.push([{ category: 'admin', operation: 'lines', result: 'success', path: '/a', lost: 3 }, 5])
   const expected = events.map(([event, at]) => fileLine(event, fileTime(at)))
   expect(await linesOf(events)).toEqual(expected)
+})
+
+it('adds the line of the first request in flight with its path as it stands there', async () => {
+  const requests = new RequestsInFlight()
+  const paths = ['/', '/a', '/abc', '/abcd', `/${'x'.repeat(255)}`]
+  const notCopied = ['/é', '/a\\b', `/${'x'.repeat(256)}`]
+  const client = { session: 5n, users: ['127.0.0.1'], ip: '127.0.0.1' }
+  const expected: string[] = []
+  const lines = await linesWith((lines) => {
+    for (const [index, path] of [...paths, ...notCopied].entries()) {
+      const body = new Writer(64)
+      body.string(path)
+      body.int(-1)
+      requests.add(index, OpCode.delete, new Reader(body.take()))
+      const mode = index % 2 === 0 ? undefined : 'ephemeral'
+      const isAdded = lines.addFirst(client, 'delete', requests, mode, index)
+      expect(isAdded).toBe(paths.includes(path) ? true : undefined)
+      requests.removeFirst()
+      const event = {
+        category: 'writes',
+        operation: 'delete',
+        result: 'success',
+        ...client,
+        path,
+        mode,
+      } as const
+      if (isAdded === true) expected.push(fileLine(event, fileTime(index)))
+    }
+  })
+  expect(lines).toEqual(expected)
 })

@@ -1,6 +1,7 @@
 import type { SessionId } from '../core/types.ts'
 import { fileLine, fileTime, type AuditClient, type AuditEvent, type AuditResult } from './audit-event.ts'
 import type { AuditFile } from './audit-file.ts'
+import type { RequestsInFlight } from './requests-in-flight.ts'
 
 const BACKSLASH = 0x5c
 /** Characters of a path that is copied one by one. */
@@ -33,6 +34,7 @@ export class ApacheLines {
   readonly #file: AuditFile
   #time = 0
   #timeText = ''
+  readonly #timeBytes = new Uint8Array(TIME_BYTES)
   /** The heads of clients by their names, which stay the same array until they log in. */
   readonly #clients = new WeakMap<readonly string[], ClientHeads>()
   /** The last head, with its time, and what it was made for. */
@@ -40,10 +42,11 @@ export class ApacheLines {
   #lastClient: AuditClient | undefined
   #headOperation = ''
   #headTime = -1
-  /** The end of the last line, and what it was made for. */
-  #tail: Uint8Array = new Uint8Array(0)
-  #tailMode: string | undefined
-  #tailResult = ''
+  /** The ends of lines by their create mode. */
+  readonly #tails = {
+    success: new Map<string | undefined, Uint8Array>(),
+    invoked: new Map<string | undefined, Uint8Array>(),
+  }
 
   constructor(file: AuditFile) {
     this.#file = file
@@ -60,6 +63,33 @@ export class ApacheLines {
       event.lost === undefined
     const isAdded = isPlain ? this.addPlain(event, event.operation, path, mode, result, time) : undefined
     return isAdded ?? this.#file.append(fileLine(event, this.#textOf(time)))
+  }
+
+  /**
+   * Adds the line of a change whose request is the first one in flight, so that its path is there as bytes. Returns false when it is
+   * lost, undefined for a path that is not copied.
+   */
+  addFirst(
+    client: AuditClient,
+    operation: string,
+    requests: RequestsInFlight,
+    mode: string | undefined,
+    time: number,
+  ): boolean | undefined {
+    const length = requests.plainLength
+    if (length < 0) return undefined
+    const head = this.#headOf(client, operation, time)
+    const tail = this.#tailOf(mode, 'success')
+    const buffer = this.#file.reserve(head.length + length + tail.length)
+    if (buffer === undefined) return false
+    const { bytes } = buffer
+    bytes.set(head, buffer.length)
+    const pathStart = buffer.length + head.length
+    requests.copyPlain(buffer.view, pathStart)
+    const pathEnd = pathStart + length
+    bytes.set(tail, pathEnd)
+    this.#file.added(buffer, pathEnd + tail.length)
+    return true
   }
 
   /** Adds the line of a change. Returns false when it is lost, undefined for a path that is not copied. */
@@ -80,7 +110,7 @@ export class ApacheLines {
     bytes.set(head, buffer.length)
     const pathEnd = writePath(path, bytes, buffer.length + head.length)
     if (pathEnd === -1) return undefined
-    for (let i = 0; i < tail.length; i++) bytes[pathEnd + i] = tail[i]!
+    bytes.set(tail, pathEnd)
     this.#file.added(buffer, pathEnd + tail.length)
     return true
   }
@@ -89,17 +119,26 @@ export class ApacheLines {
     if (time !== this.#time || this.#timeText === '') {
       this.#time = time
       this.#timeText = fileTime(time)
+      encoder.encodeInto(this.#timeText, this.#timeBytes)
     }
     return this.#timeText
   }
 
+  #timeBytesOf(time: number): Uint8Array {
+    this.#textOf(time)
+    return this.#timeBytes
+  }
+
   /** Returns the bytes of the line after the path. */
-  #tailOf(mode: string | undefined, result: string): Uint8Array {
-    if (mode === this.#tailMode && result === this.#tailResult) return this.#tail
-    this.#tailMode = mode
-    this.#tailResult = result
-    const type = mode === undefined ? '' : `\tznode_type=${mode}`
-    return (this.#tail = encoder.encode(`${type}\tresult=${result}\n`))
+  #tailOf(mode: string | undefined, result: Exclude<AuditResult, 'failure'>): Uint8Array {
+    const tails = this.#tails[result]
+    let tail = tails.get(mode)
+    if (tail === undefined) {
+      const type = mode === undefined ? '' : `\tznode_type=${mode}`
+      tail = encoder.encode(`${type}\tresult=${result}\n`)
+      tails.set(mode, tail)
+    }
+    return tail
   }
 
   /** Returns the bytes of the line before the path. */
@@ -112,8 +151,7 @@ export class ApacheLines {
     }
     if (!isSame || time !== this.#headTime) {
       this.#headTime = time
-      const text = this.#textOf(time)
-      for (let i = 0; i < TIME_BYTES; i++) this.#head[i] = text.charCodeAt(i)
+      this.#head.set(this.#timeBytesOf(time))
     }
     return this.#head
   }

@@ -16,8 +16,8 @@ export interface AuditFileOptions {
 const MAX_WAITING = 4 * 1024 * 1024
 /** Bytes of one write, unless a line is longer. */
 const WRITE_BYTES = 256 * 1024
-/** Buffers that are kept for reuse: one is filled while the other is written. */
-const MAX_FREE = 2
+/** Buffers that are kept for reuse: what comes in some milliseconds of a busy server. A new one is filled with zeros first. */
+const MAX_FREE = 8
 /** UTF-8 has no more bytes for a UTF-16 unit. */
 const MAX_BYTES_PER_CHAR = 3
 /** Characters of a line from which on its length in bytes is determined first, so that buffers are not left half empty. */
@@ -31,11 +31,18 @@ const NEWLINE = 10
 /** Lines of one write. */
 export interface LineBuffer {
   readonly bytes: Uint8Array
+  /** A view of the same bytes. */
+  readonly view: DataView
   length: number
   lines: number
 }
 
 const encoder = new TextEncoder()
+
+function newBuffer(size: number): LineBuffer {
+  const bytes = new Uint8Array(size)
+  return { bytes, view: new DataView(bytes.buffer), length: 0, lines: 0 }
+}
 
 /** Appends lines to a file without ever making the caller wait. Rotates the file by size, and when it was renamed from outside. */
 export class AuditFile {
@@ -48,9 +55,9 @@ export class AuditFile {
   #position = 0
   /** The lines that wait, the oldest first. */
   readonly #buffers: LineBuffer[] = []
-  /** The buffer that is being written; nothing is added to it. */
-  #writing: LineBuffer | undefined
-  readonly #free: Uint8Array[] = []
+  /** The buffer to which lines are added; undefined while it is being written. */
+  #newest: LineBuffer | undefined
+  readonly #free: LineBuffer[] = []
   /** Bytes of all lines that wait. */
   #waiting = 0
   #lost = 0
@@ -167,11 +174,11 @@ export class AuditFile {
 
   /** Returns the newest buffer if it has room, else a new one. */
   #bufferFor(room: number): LineBuffer {
-    const newest = this.#buffers.at(-1)
-    if (newest !== undefined && newest !== this.#writing && newest.bytes.length - newest.length >= room)
-      return newest
-    const bytes = room <= WRITE_BYTES ? this.#free.pop() : undefined
-    const buffer = { bytes: bytes ?? new Uint8Array(Math.max(WRITE_BYTES, room)), length: 0, lines: 0 }
+    const newest = this.#newest
+    if (newest !== undefined && newest.bytes.length - newest.length >= room) return newest
+    const free = room <= WRITE_BYTES ? this.#free.pop() : undefined
+    const buffer = (this.#newest = free ?? newBuffer(Math.max(WRITE_BYTES, room)))
+    buffer.length = buffer.lines = 0
     this.#buffers.push(buffer)
     return buffer
   }
@@ -208,7 +215,8 @@ export class AuditFile {
 
   /** Writes the oldest lines. Resolves to whether they are written. */
   async #writeSome(): Promise<boolean> {
-    const buffer = (this.#writing = this.#buffers[0]!)
+    const buffer = this.#buffers[0]!
+    if (buffer === this.#newest) this.#newest = undefined
     const bytes = buffer.bytes.subarray(0, buffer.length)
     try {
       await this.#prepareFile(bytes.length)
@@ -217,13 +225,11 @@ export class AuditFile {
     } catch (error) {
       this.#fail(error)
       return false
-    } finally {
-      this.#writing = undefined
     }
     this.#position += bytes.length
     this.#buffers.shift()
     this.#waiting -= bytes.length
-    if (buffer.bytes.length === WRITE_BYTES && this.#free.length < MAX_FREE) this.#free.push(buffer.bytes)
+    if (buffer.bytes.length === WRITE_BYTES && this.#free.length < MAX_FREE) this.#free.push(buffer)
     this.#recover()
     return true
   }

@@ -12,6 +12,7 @@ import {
   type AuditStamp,
 } from './audit-event.ts'
 import { AuditFile } from './audit-file.ts'
+import type { RequestsInFlight } from './requests-in-flight.ts'
 
 /** Lines that are formatted in one turn of the event loop, of a transaction that has more. */
 const LINES_PER_TURN = 200
@@ -30,6 +31,8 @@ export class AuditLog {
   readonly #settings: ServerSettings
   readonly #platform: Pick<Platform, 'clock' | 'logger'>
   readonly #categories: ReadonlySet<AuditCategory>
+  readonly recordsWrites: boolean
+  readonly #mayRefuse: boolean
   readonly #file: AuditFile | undefined
   /** Formats the lines of the file, unless they are JSON. */
   readonly #lines: ApacheLines | undefined
@@ -45,6 +48,8 @@ export class AuditLog {
     this.#settings = settings
     this.#platform = platform
     this.#categories = new Set(settings.auditEvents)
+    this.recordsWrites = this.#categories.has('writes')
+    this.#mayRefuse = settings.auditOnFailure === 'refuse'
     const [, owner] = platform.system.environment().find(([name]) => name === 'user.name') ?? []
     this.#owner = owner === undefined || owner === '' ? [] : [owner]
     const {
@@ -69,8 +74,7 @@ export class AuditLog {
 
   /** Whether writes have to be refused, since they cannot be recorded and `audit.onFailure` asks for it. */
   get refusesWrites(): boolean {
-    if (this.#settings.auditOnFailure !== 'refuse') return false
-    return this.#file?.isFailing === true || this.#long.length >= MAX_WAITING
+    return this.#mayRefuse && (this.#file?.isFailing === true || this.#long.length >= MAX_WAITING)
   }
 
   records(category: AuditCategory): boolean {
@@ -96,9 +100,26 @@ export class AuditLog {
     else logger.info({ part: 'audit', ...context }, message)
   }
 
-  /** Records a change whose line says nothing but its path. Returns false where it needs an event. */
-  recordChange(client: AuditClient, operation: string, path: string): boolean {
-    const isAdded = this.#lines?.addPlain(client, operation, path, undefined, 'success', this.#now())
+  /**
+   * Records that the first request in flight is done, if its line says nothing but the path and the create mode. Returns false where
+   * it needs an event.
+   */
+  recordFirst(
+    client: AuditClient,
+    operation: string,
+    requests: RequestsInFlight,
+    mode: string | undefined,
+  ): boolean {
+    return this.#count(this.#lines?.addFirst(client, operation, requests, mode, this.#now()))
+  }
+
+  /** Does the same for a path that differs from that of the request. */
+  recordChange(client: AuditClient, operation: string, path: string, mode: string | undefined): boolean {
+    return this.#count(this.#lines?.addPlain(client, operation, path, mode, 'success', this.#now()))
+  }
+
+  /** Counts a line that was added or lost. Returns whether it was one of both. */
+  #count(isAdded: boolean | undefined): boolean {
     if (isAdded === undefined) return false
     this.#id++
     if (!isAdded) this.lost++

@@ -1,8 +1,8 @@
-import { CreateMode, ErrorCode, OpCode, type Reader } from '@zabra/protocol'
+import { CreateMode, ErrorCode, isSequential, OpCode, type Reader } from '@zabra/protocol'
 import { describeWrite, type WriteDescription } from '../core/prepare/index.ts'
 import { userName } from '../core/auth/index.ts'
 import { failureOf } from '../core/tree/index.ts'
-import type { Identity, SessionId, SubTxn, Txn, Zxid } from '../core/types.ts'
+import type { CreateTxn, Identity, SessionId, SubTxn, Txn, Zxid } from '../core/types.ts'
 import type {
   AcceptedWrite,
   ClientWrite,
@@ -79,7 +79,7 @@ export class AuditedPipeline implements RequestPipeline {
 
   write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
     if (this.#audit.refusesWrites) return ErrorCode.SYSTEMERROR
-    if (!this.#audit.records('writes')) return this.#pipeline.write(write, body, callback, startedAt)
+    if (!this.#audit.recordsWrites) return this.#pipeline.write(write, body, callback, startedAt)
     const { offset } = body
     const audited = this.#auditedOf(write, callback)
     audited.requests.add(write.xid, write.type, body)
@@ -142,7 +142,7 @@ export function auditedContext<L extends NotifiedWatcher>(
     ...context,
     onSessionClosed(id, callback, txn) {
       context.onSessionClosed(id, callback, txn)
-      if (!audit.records('writes')) return
+      if (!audit.recordsWrites) return
       const paths = txn.paths2Delete
       audit.recordAll(
         paths.length,
@@ -154,7 +154,7 @@ export function auditedContext<L extends NotifiedWatcher>(
 
 /** Records a write that was refused before the pipeline got it. */
 export function recordRefusal(audit: AuditLog, write: ClientWrite, body: Reader, err: number): void {
-  if (audit.records('writes')) recordFailure(audit, write, describeWrite(write.type, body), err)
+  if (audit.recordsWrites) recordFailure(audit, write, describeWrite(write.type, body), err)
 }
 
 /** Records the writes of one connection, with its identities at the time of their requests, each after its reply. */
@@ -181,10 +181,14 @@ class AuditedCallback implements WriteCallback {
   onApplied(write: AcceptedWrite, err: number): void {
     this.#callback.onApplied(write, err)
     const { txn } = write.logged
-    const { type } = txn
-    if (err === ErrorCode.OK && (type === OpCode.setData || type === OpCode.delete)) {
-      const operation = type === OpCode.setData ? 'setData' : 'delete'
-      if (this.#audit.recordChange(this.#client, operation, txn.path)) return this.requests.remove(write.xid)
+    const operation = err === ErrorCode.OK ? plainOperation(txn.type) : undefined
+    if (operation !== undefined && this.requests.find(write.xid)) {
+      const { mode } = this.requests
+      // The path of a sequential node has a number that its request does not have.
+      const isRecorded = isSequential(mode)
+        ? this.#audit.recordChange(this.#client, operation, (txn as CreateTxn).path, modeName(mode))
+        : this.#audit.recordFirst(this.#client, operation, this.requests, modeName(mode))
+      if (isRecorded) return this.requests.removeFirst()
     }
     this.#record(write, failureIn(txn) ?? err)
   }
@@ -203,12 +207,13 @@ class AuditedCallback implements WriteCallback {
     const { header, txn } = write.logged
     const description = this.requests.take(xid)
     if (failure !== ErrorCode.OK) return this.#recordFailure(write, failure, description, header.zxid)
-    const origin = { ...this.#client, xid }
+    const { session, users, ip } = this.#client
+    const origin = { session, users, ip, xid, zxid: header.zxid }
     if (txn.type === OpCode.multi) {
       const modes = description.modes ?? []
-      return this.#audit.recordAll(txn.txns.length, partEvents(origin, header.zxid, txn.txns, modes))
+      return this.#audit.recordAll(txn.txns.length, partEvents(origin, txn.txns, modes))
     }
-    const event = successOf(origin, header.zxid, txn as SubTxn, description.mode)
+    const event = successOf(origin, txn as SubTxn, description.mode)
     if (event !== undefined) this.#audit.record(event)
   }
 
@@ -223,7 +228,23 @@ class AuditedCallback implements WriteCallback {
   }
 }
 
-type EventOrigin = AuditClient & Pick<AuditEvent, 'xid'>
+/** Returns the name of an operation whose line says nothing but the path and the create mode. */
+function plainOperation(type: number): string | undefined {
+  switch (type) {
+    case OpCode.setData:
+      return 'setData'
+    case OpCode.delete:
+      return 'delete'
+    case OpCode.create:
+    case OpCode.create2:
+    case OpCode.createContainer:
+      return 'create'
+    default:
+      return undefined
+  }
+}
+
+type EventOrigin = AuditClient & Pick<AuditEvent, 'xid' | 'zxid'>
 
 /** What the identities of a client say in its lines; they stay the same array until it logs in again. */
 const namesOf = new WeakMap<readonly Identity[], Pick<AuditClient, 'users' | 'ip'>>()
@@ -276,8 +297,7 @@ const modeName = (flags: number | undefined): string | undefined =>
 
 /** Returns the event of an applied transaction; undefined for one that changes nothing, such as a check. */
 function successOf(
-  { session, users, ip, xid }: EventOrigin,
-  zxid: Zxid,
+  { session, users, ip, xid, zxid }: EventOrigin,
   txn: SubTxn,
   flags: number | undefined,
 ): AuditEvent | undefined {
@@ -302,13 +322,12 @@ function successOf(
 
 function* partEvents(
   origin: EventOrigin,
-  zxid: Zxid,
   parts: Iterable<SubTxn>,
   modes: Iterable<number | undefined>,
 ): Generator<AuditEvent> {
   const left = modes[Symbol.iterator]()
   for (const part of parts) {
-    const event = successOf(origin, zxid, part, left.next().value as number | undefined)
+    const event = successOf(origin, part, left.next().value as number | undefined)
     if (event !== undefined) yield event
   }
 }
