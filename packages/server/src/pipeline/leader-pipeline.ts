@@ -190,8 +190,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     timeout: number,
     answer: (valid: boolean) => void,
   ): void {
-    if (!this.#hasEnded)
-      this.#learnerOrder.runInOrder(learner, () => this.#revalidate(learner, id, timeout, answer))
+    this.#learnerOrder.runInOrder(learner, () => this.#revalidate(learner, id, timeout, answer))
   }
 
   /** Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. */

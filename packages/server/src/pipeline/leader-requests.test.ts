@@ -117,7 +117,7 @@ describe('LeaderPipeline', () => {
     })
 
     it('requests that wait, and reopens the sessions that they would have closed', async () => {
-      const { writeLarge, write, pipeline, run, outcomes, sessions, callback, proposed, clock } =
+      const { writeLarge, write, pipeline, run, outcomes, sessions, callback, proposed, clock, failures } =
         await leaderFixture()
       writeLarge(1)
       write(2, create, CREATE)
@@ -137,7 +137,7 @@ describe('LeaderPipeline', () => {
       expect([10n, 11n, SESSION].map((id) => sessions.isOpen(id))).toEqual([false, false, true])
       expect([pipeline.outstanding, pipeline.queues['prepare']]).toEqual([0, 0])
       await clock.untilIdle()
-      expect(proposed).toEqual([])
+      expect([proposed, failures]).toEqual([[], []])
     })
 
     it('requests whose turn comes while it is full', async () => {

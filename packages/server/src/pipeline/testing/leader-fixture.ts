@@ -98,6 +98,7 @@ export async function leaderFixture(options: LeaderFixtureOptions = {}) {
     localSessions: localSessions!,
     tree,
     outcomes,
+    failures: fixture.failures,
     callback,
     run,
     commit,
