@@ -104,8 +104,8 @@ async function* checkSnapshots(
   const path = `${folder}/${newest.name}`
   const remedy = 'A server starts from an older one. Take another with zabra snapshot take.'
   try {
-    const { digest } = await readSnapshot(disk, path, compression)
-    if (digest?.matches === false)
+    const found = await unlessGone(readSnapshot(disk, path, compression))
+    if (found?.digest?.matches === false)
       yield finding('snapshot', path, 'its digest does not match its nodes', remedy)
   } catch (cause) {
     if (!(cause instanceof DamageError) && !(cause instanceof RecoveryError)) throw cause
@@ -126,14 +126,15 @@ async function* checkLogs(
   )
   for (const { name } of files.slice(first)) {
     const path = `${folder}/${name}`
-    const report = await readLog(disk, path)
+    const report = await unlessGone(readLog(disk, path))
+    if (report === undefined) continue
     bytes += report.end
     if (report.state === 'damaged')
       yield finding(
         'log',
         path,
         report.problem!.what,
-        `${report.problem!.action}. zabra log --check shows more.`,
+        `${report.problem!.action.replace(/\.$/, '')}. zabra log --check shows more.`,
       )
     const counter = (report.last ?? 0) % 2 ** 32
     if (counter > HIGH_COUNTER)
@@ -153,9 +154,13 @@ async function* checkLogs(
     )
 }
 
-async function listFolder(disk: Disk, folder: string): Promise<string[] | undefined> {
+const listFolder = (disk: Disk, folder: string): Promise<string[] | undefined> =>
+  unlessGone(disk.list(folder))
+
+/** Resolves to undefined where a file or folder is not there: a server may have purged it, or set it aside, meanwhile. */
+async function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
-    return await disk.list(folder)
+    return await reading
   } catch (cause) {
     if (cause instanceof DiskError && (cause.code === 'ENOENT' || cause.code === 'ENOTDIR')) return undefined
     throw cause

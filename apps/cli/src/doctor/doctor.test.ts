@@ -152,6 +152,18 @@ describe('checkData', () => {
 
   it('finds nothing in sound files', async () => expect(await check(withSnapshot())).toEqual([]))
 
+  it('finds nothing in files that a server removes meanwhile', async () => {
+    const disk = withSnapshot()
+    disk.putFile('/data/version-2/log.100000001', logWith(0x1_0000_0001))
+    const open = disk.openRead.bind(disk)
+    disk.openRead = async (path) => {
+      await disk.remove(path)
+      return open(path)
+    }
+    expect(await check(disk)).toEqual([])
+    expect(await disk.list('/data/version-2')).toEqual([])
+  })
+
   it('finds missing folders, network disks, full disks, damage, files that are not purged, and a finalized level', async () => {
     expect(await check(new MemoryDisk())).toEqual(['no-data'])
     expect(await check(withSnapshot(), '/dev/sda / ext4 rw 0 0\nnas:/x /data nfs4 rw 0 0')).toEqual([

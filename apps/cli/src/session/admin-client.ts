@@ -160,7 +160,7 @@ export class AdminClient {
     const reason = title ?? (text.split('\n', 1)[0]!.trim() || `status ${status}`)
     const advice =
       status === 401 || status === 403
-        ? ' Give an identity with --auth digest:user:password or --sasl-user; the settings admin.role.* say which role it has.'
+        ? ' Give an identity with --auth digest:user:password, --auth token:TOKEN or --sasl-user; the settings admin.role.* and admin.tokensFile say which role it has.'
         : status === 404 && title === undefined
           ? ` ${this.url.host} does not know ${method} ${path}: it may be no Zabra server, or an older one.`
           : ''
