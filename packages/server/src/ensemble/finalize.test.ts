@@ -1,6 +1,16 @@
 import { SeededRandom } from '@zabra/runtime'
+import { Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { parseConfiguration, type FeatureState, type ServerId } from '../core/quorum/index.ts'
+import { NO_CLUSTER, parseConfiguration, type FeatureState, type ServerId } from '../core/quorum/index.ts'
+import {
+  encodeFeatureReport,
+  encodeFeatureState,
+  encodeLearnerInfo,
+  PacketType,
+  PROTOCOL_VERSION,
+  withExtension,
+  writePacket,
+} from '../core/zab/index.ts'
 import { FEATURE_FILE, readFeatureState } from '../persistence/index.ts'
 import { IS_LONG } from '../testing/random-runs.ts'
 import { TestServer } from '../testing/test-server.ts'
@@ -229,6 +239,34 @@ describe('a finalized ensemble', () => {
     await ensemble.join(4, parseConfiguration([...lines, joining].join('\n')))
     await ensemble.until('server 4 to serve', () => ensemble.server(4).serving)
     expect(await stateOf(ensemble, 4)).toEqual(FINAL)
+  })
+})
+
+describe('a server at an address of a member', () => {
+  it.each([
+    ['a follower', PacketType.followerInfo],
+    ['an observer', PacketType.observerInfo],
+  ])('that claims to be %s raises no level, whatever it says', async (_, type) => {
+    const ensemble = await Ensemble.start(4, { observers: [4], ...operators })
+    await ensemble.member(1).crash()
+    await ensemble.advance(100)
+    const connection = await ensemble.network.connect({ host: 'x', port: 2000 + ensemble.leader! })
+    const features = { finalized: 1, proposed: 9 }
+    const extension = { level: 9, sharesSecret: false, hasData: true, cluster: NO_CLUSTER, features }
+    const info = { serverId: 1, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }
+    const send = (packet: number, zxid: number, data: Uint8Array | null): void => {
+      const writer = new Writer(256)
+      writePacket(writer, packet, zxid, data)
+      connection.write(writer.take())
+    }
+    send(type, 0, withExtension(encodeLearnerInfo(info), extension))
+    await ensemble.untilIdle()
+    const said = [1, 2, 3, 4].map((id) => ({ id, release: 9, stored: features }))
+    send(PacketType.featureLevel, -1, encodeFeatureReport(said))
+    send(PacketType.featureLevel, -1, encodeFeatureState({ finalized: 9, proposed: 0 }))
+    await ensemble.advance(1000)
+    expect(await states(ensemble)).toEqual([NONE, NONE, NONE, NONE])
+    expect((await finalize(ensemble)).status).toBe(409)
   })
 })
 

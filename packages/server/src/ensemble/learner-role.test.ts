@@ -2,7 +2,9 @@ import { makeZxid, OpCode, Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
+import { NOT_FINALIZED, type FeatureState } from '../core/quorum/index.ts'
 import {
+  encodeFeatureState,
   encodeMemberExtension,
   LEADER_INFO_BYTES,
   PacketSplitter,
@@ -12,7 +14,7 @@ import {
   writePacket,
   type MemberExtension,
 } from '../core/zab/index.ts'
-import { encodeLoggedTxn, readClusterId } from '../persistence/index.ts'
+import { encodeLoggedTxn, readClusterId, readFeatureState, writeFeatureState } from '../persistence/index.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 const MIB = 1 << 20
@@ -29,6 +31,17 @@ interface PlayedLeader {
  */
 async function playLeader(said?: MemberExtension): Promise<PlayedLeader> {
   const ensemble = new Ensemble(3)
+  const leader = await startLeader(ensemble, said)
+  await ensemble.until('the follower', () => ensemble.server(1).serving)
+  leader.acknowledged.length = 0
+  return { ensemble, connection: leader.connection()!, acknowledged: leader.acknowledged }
+}
+
+/** Starts the members, and plays the leader that member 1 elects. */
+async function startLeader(
+  ensemble: Ensemble,
+  said?: MemberExtension,
+): Promise<{ readonly acknowledged: number[]; readonly connection: () => Connection | undefined }> {
   const acknowledged: number[] = []
   let leading: Connection | undefined
   await ensemble.network.listen({ port: 9 }, (connection) => {
@@ -58,9 +71,7 @@ async function playLeader(said?: MemberExtension): Promise<PlayedLeader> {
   })
   ensemble.detour = (id, port) => (id === 1 && port === 2003 ? 9 : port)
   for (const member of ensemble.members.values()) await member.start()
-  await ensemble.until('the follower', () => ensemble.server(1).serving)
-  acknowledged.length = 0
-  return { ensemble, connection: leading!, acknowledged }
+  return { acknowledged, connection: () => leading }
 }
 
 it('a learner stops reading from its leader while its disk is behind, and resumes', async () => {
@@ -122,4 +133,57 @@ it.each([
   connection.write(writer.take())
   await ensemble.untilIdle()
   expect(await readClusterId(ensemble.member(1).disk, '/data/version-2')).toEqual(expected)
+})
+
+const withLevels = (features: FeatureState | undefined): MemberExtension => ({
+  ...saidWith(1, true),
+  features,
+})
+
+it.each([
+  [
+    'takes the level of its leader',
+    NOT_FINALIZED,
+    { finalized: 1, proposed: 0 },
+    { finalized: 1, proposed: 0 },
+  ],
+  [
+    'takes a level that is proposed',
+    NOT_FINALIZED,
+    { finalized: 0, proposed: 1 },
+    { finalized: 0, proposed: 1 },
+  ],
+  [
+    'takes no level from a leader that exchanges none',
+    undefined,
+    { finalized: 1, proposed: 0 },
+    NOT_FINALIZED,
+  ],
+  ['takes no level above that of its release', NOT_FINALIZED, { finalized: 2, proposed: 0 }, NOT_FINALIZED],
+])('a learner %s', async (_, introduced, sent, expected) => {
+  const { ensemble, connection } = await playLeader(withLevels(introduced))
+  const writer = new Writer(64)
+  writePacket(writer, PacketType.featureLevel, -1, encodeFeatureState(sent))
+  connection.write(writer.take())
+  await ensemble.untilIdle()
+  expect(await readFeatureState(ensemble.member(1).disk, '/data/version-2')).toEqual(expected)
+  const hasLeft = ensemble.lines.some((line) => line.includes('Install a later release on this server'))
+  expect(hasLeft).toBe(sent.finalized > 1)
+})
+
+it.each([
+  [
+    'runs Apache ZooKeeper',
+    undefined,
+    'server 3 runs Apache ZooKeeper, and this ensemble was finalized at level 1',
+  ],
+  ['has a lower level', { ...saidWith(1, true), level: 0 }, 'server 3 runs a release of feature level 0'],
+])('a learner that has finalized a level does not follow a leader that %s', async (_, said, reason) => {
+  const ensemble = new Ensemble(3)
+  const { disk } = ensemble.member(1)
+  await disk.makeFolder('/data/version-2')
+  await writeFeatureState(disk, '/data/version-2', { finalized: 1, proposed: 0 })
+  await startLeader(ensemble, said)
+  await ensemble.until('the refusal', () => ensemble.lines.some((line) => line.includes(reason)))
+  expect(ensemble.server(1).serving).toBe(false)
 })
