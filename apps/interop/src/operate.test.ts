@@ -155,6 +155,9 @@ describeWith(['prometheus'], 'a Prometheus that scrapes an ensemble as docs/oper
   beforeAll(async () => {
     const client = await connect({ servers: ensemble.member(await ensemble.leader()).address })
     await client.create('/loaded')
+    for (const path of ['/zookeeper/quota/loaded', '/zookeeper/quota/loaded/zookeeper_stats'])
+      await client.create(path)
+    await client.create('/zookeeper/quota/loaded/zookeeper_limits', { data: 'count=-1,bytes=1000' })
     for (let i = 0; i < 50; i++) await client.setData('/loaded', `${i}`)
     await client.getData('/loaded')
     await client.close()

@@ -131,7 +131,7 @@ export class ClientService {
   readonly topRequests: TopRequests
   readonly expiry: SessionExpiry
   readonly sessionUsers: SessionUsers
-  readonly flushQueue = new FlushQueue((action) => this.runLater(action))
+  readonly flushQueue: FlushQueue
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
   readonly sessionTokens: TokenBucket | undefined
   /** Holds the buffers of replies and of queued requests. */
@@ -206,6 +206,7 @@ export class ClientService {
       sessions: () => sessions.size + (this.localSessions?.size ?? 0),
     })
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
+    this.flushQueue = new FlushQueue(runLater, () => clock.monotonic(), stats.watches.latency)
     this.deferredReads = new DeferredReads(tree, runLater)
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     this.slicedWork = new SlicedWork(clock, runLater)

@@ -1,5 +1,6 @@
 import { Histogram } from '../core/histogram.ts'
 import { Statistics } from '../core/statistics.ts'
+import { LeastValue } from './least-value.ts'
 
 /** Holds the statistics of a member about elections and replication. Times are in milliseconds. */
 export class EnsembleStats extends Statistics {
@@ -18,6 +19,11 @@ export class EnsembleStats extends Statistics {
   readonly proposalLatency = new Histogram()
   /** From the time of the leader in a transaction until this learner applies it; only where the clocks do not show less than 0. */
   readonly propagationLatency = new Histogram()
+  /**
+   * The clock of this learner minus the time of the leader in a transaction, when its proposal or its commit arrives: how far the clock is
+   * ahead, plus the way. The least is the nearest to the truth. Kept by `reset`.
+   */
+  readonly clockAhead = new LeastValue()
   /** Syncs of learners in progress, counted when one begins. */
   readonly inFlightSnaps = new Histogram()
   readonly inFlightDiffs = new Histogram()
@@ -34,4 +40,9 @@ export class EnsembleStats extends Statistics {
   learnerCommitsReceived = 0
   /** Sessions that this leader has checked for its learners. */
   revalidateCount = 0
+
+  override rotate(): void {
+    super.rotate()
+    this.clockAhead.rotate()
+  }
 }

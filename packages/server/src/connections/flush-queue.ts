@@ -1,3 +1,5 @@
+import type { Histogram } from '../core/histogram.ts'
+
 /** Connections that are notified in one turn of the event loop: a socket write costs 10 µs and more, so these hold it for 2 to 4 ms. */
 export const NOTIFIED_PER_TURN = 200
 /** A change that notifies at most this many connections is flushed at the end of its own turn. */
@@ -19,13 +21,24 @@ export interface Flushable {
  */
 export class FlushQueue {
   readonly #runLater: (action: () => void) => void
+  readonly #now: () => number
+  readonly #latency: Histogram | undefined
   #replying: Flushable[] = []
   #notifying: Flushable[] = []
   readonly #backlog: Flushable[] = []
+  /** When those in the backlog were queued. */
+  readonly #queuedAt: number[] = []
+  /** When the first connection of this turn was queued because of an event. */
+  #notifiedAt = 0
 
-  /** `runLater` runs a function in a later turn. */
-  constructor(runLater: (action: () => void) => void) {
+  /**
+   * `runLater` runs a function in a later turn, `now` reads the monotonic clock. `latency` gets the milliseconds from an event until it
+   * is written, for each connection that is not flushed for a reply as well.
+   */
+  constructor(runLater: (action: () => void) => void, now: () => number = () => 0, latency?: Histogram) {
     this.#runLater = runLater
+    this.#now = now
+    this.#latency = latency
   }
 
   /** Queues a connection with a reply for the end of this turn. Events that it has pending go out before the reply. */
@@ -39,7 +52,7 @@ export class FlushQueue {
   notify(connection: Flushable): void {
     if (connection.isFlushQueued || connection.isNotifyQueued) return
     connection.isNotifyQueued = true
-    this.#notifying.push(connection)
+    if (this.#notifying.push(connection) === 1) this.#notifiedAt = this.#now()
   }
 
   /** Flushes the queued connections, or the first slice of them when a change has notified too many for one turn. */
@@ -50,20 +63,35 @@ export class FlushQueue {
       this.#replying = []
       this.#notifying = []
       if (notifying.length > FLUSHED_AT_ONCE) this.#flushInSlices(notifying)
-      else flushNotified(notifying)
+      else if (notifying.length > 0) {
+        flushNotified(notifying)
+        this.#record(notifying.length, () => this.#notifiedAt)
+      }
       flushAll(replying)
     }
   }
 
   #flushInSlices(connections: readonly Flushable[]): void {
     const isFirst = this.#backlog.length === 0
-    for (const connection of connections) this.#backlog.push(connection)
+    for (const connection of connections) {
+      this.#backlog.push(connection)
+      this.#queuedAt.push(this.#notifiedAt)
+    }
     if (isFirst) this.#flushSlice()
   }
 
   #flushSlice(): void {
-    flushNotified(this.#backlog.splice(0, NOTIFIED_PER_TURN))
+    const slice = this.#backlog.splice(0, NOTIFIED_PER_TURN)
+    flushNotified(slice)
+    const queuedAt = this.#queuedAt.splice(0, slice.length)
+    this.#record(slice.length, (index) => queuedAt[index]!)
     if (this.#backlog.length > 0) this.#runLater(() => this.#flushSlice())
+  }
+
+  #record(count: number, queuedAt: (index: number) => number): void {
+    if (this.#latency === undefined) return
+    const now = this.#now()
+    for (let index = 0; index < count; index++) this.#latency.add(Math.max(0, now - queuedAt(index)))
   }
 }
 

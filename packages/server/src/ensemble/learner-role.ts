@@ -46,6 +46,10 @@ const MAX_UNSENT_BYTES = 128 << 20
 /** Where the time stands in an encoded transaction: after session id, cxid and zxid. */
 const TIME_OFFSET = 20
 
+/** Returns the time of the leader in a transaction, in milliseconds since 1970. */
+const timeOf = ({ buffer, byteOffset }: Uint8Array): number =>
+  Number(new DataView(buffer, byteOffset).getBigInt64(TIME_OFFSET))
+
 /**
  * The longest packet. The end of a session with very many ephemeral nodes is longer than any request. A leader queues no more than this
  * for a learner; memory is allocated only for bytes that have arrived.
@@ -127,6 +131,7 @@ export class LearnerRole implements ActiveRole {
     this.#isObserver = isObserver || nonVotingEpoch !== undefined
     this.nonVotingEpoch = nonVotingEpoch
     const { settings, membership, database } = context
+    context.stats.ensemble.clockAhead.clear()
     this.#learner = new Learner({
       self: membership.self,
       observer: this.#isObserver,
@@ -388,23 +393,27 @@ export class LearnerRole implements ActiveRole {
     const { ensemble, stages } = this.#context.stats
     if (work.do === 'append') {
       ensemble.learnerProposalsReceived += work.payloads.length
-      if (this.isSynced) this.#recordAge(work.payloads[0]!, ensemble.proposalLatency)
+      if (this.isSynced) this.#recordAges(work.payloads, ensemble.proposalLatency)
     } else if (work.do === 'commit') {
       ensemble.learnerCommitsReceived += work.payloads.length
       this.#lastCommitted = work.first + work.payloads.length - 1
       stages.committed(this.#lastCommitted, this.#context.platform.clock.monotonic())
-      if (this.isSynced) this.#recordAge(work.payloads[0]!, ensemble.propagationLatency)
+      if (this.isSynced) this.#recordAges(work.payloads, ensemble.propagationLatency)
     }
     const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
     else this.#executor.add(() => this.#perform(work))
   }
 
-  /** Measures how old the first transaction of a batch is. The clock of this server may be behind that of the leader. */
-  #recordAge({ buffer, byteOffset }: Uint8Array, ages: Histogram): void {
-    const time = Number(new DataView(buffer, byteOffset).getBigInt64(TIME_OFFSET))
-    const age = this.#context.platform.clock.wall() - time
+  /**
+   * Measures how old the first transaction of a batch is, and by the last one how far the clock is ahead of that of the leader: the age is
+   * below 0 where it is behind.
+   */
+  #recordAges(payloads: readonly Uint8Array[], ages: Histogram): void {
+    const now = this.#context.platform.clock.wall()
+    const age = now - timeOf(payloads[0]!)
     if (age >= 0) ages.add(age)
+    this.#context.stats.ensemble.clockAhead.add(now - timeOf(payloads.at(-1)!))
   }
 
   #perform(work: LearnerWork): void | Promise<void> {

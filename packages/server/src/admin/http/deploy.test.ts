@@ -26,6 +26,8 @@ async function collectMetrics(): Promise<string> {
   const client = await server.connect()
   client.create(1, '/a')
   client.read(2, OpCode.getData, '/none')
+  for (const [index, path] of ['', '/zookeeper_limits', '/zookeeper_stats'].entries())
+    client.create(3 + index, `/zookeeper/quota/a${path}`, 0, 'count=5,bytes=5')
   await server.untilIdle()
   await server.server.snapshot()
   // The first scrape begins the walk over the tree.
@@ -35,6 +37,7 @@ async function collectMetrics(): Promise<string> {
   await server.stop()
   texts.push(await metricsOfProcess())
   const ensemble = await Ensemble.start(3, { backupTargets: ['/shared/backup'] })
+  await ensemble.create(await ensemble.client(1), '/a')
   await ensemble.advance(60_000)
   for (const { http } of ensemble.members.values()) texts.push((await http.request('/metrics')).text)
   return texts.join('')

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { CreateMode, OpCode } from '@zabra/protocol'
+import { CreateMode, OpCode, WatchMode } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
 import { TestServer } from '../../testing/test-server.ts'
@@ -370,6 +370,57 @@ describe('the metrics', () => {
     await ensemble.advance(1)
     const again = await metricsOf(ensemble.member(leader))
     expect(valueOf(again, 'zabra_most_children')).toBeGreaterThanOrEqual(128)
+  })
+
+  it('of a learner tell how far its clock is ahead of that of its leader, once a transaction has come', async () => {
+    const ensemble = await Ensemble.start(3)
+    const leader = ensemble.leader!
+    const [fast, slow] = [...ensemble.members.keys()].filter((id) => id !== leader) as [number, number]
+    ensemble.member(fast).clockAheadMs = 5000
+    ensemble.member(slow).clockAheadMs = -3000
+    for (const id of [fast, slow]) await ensemble.restart(id)
+    const skews = async (): Promise<number[]> => {
+      const sample = `zabra_clock_skew_seconds{peer="${leader}"}`
+      return Promise.all(
+        [fast, slow, leader].map(async (id) => valueOf(await metricsOf(ensemble.member(id)), sample)),
+      )
+    }
+    expect(await skews()).toEqual([NaN, NaN, NaN])
+    await ensemble.create(await ensemble.client(leader), '/a')
+    await ensemble.advance(100)
+    const [ahead, behind, own] = await skews()
+    expect(ahead).toBeCloseTo(5, 1)
+    expect(behind).toBeCloseTo(-3, 1)
+    expect(own).toBeNaN()
+  })
+
+  it('count watches by kind, and the time until notifications are written', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    client.read(1, OpCode.exists, '/a', true)
+    client.read(2, OpCode.getChildren, '/', true)
+    for (const [index, mode] of [WatchMode.PERSISTENT, WatchMode.PERSISTENT_RECURSIVE].entries())
+      client.ask(3 + index, OpCode.addWatch, (w) => {
+        w.string('/b')
+        w.int(mode)
+      })
+    client.read(5, OpCode.exists, '/a', true)
+    await fixture.untilIdle()
+    const kinds = async (): Promise<number[]> => {
+      const text = await metricsOf(fixture)
+      return ['data', 'children', 'persistent', 'recursive'].map((kind) =>
+        valueOf(text, `zabra_watches{kind="${kind}"}`),
+      )
+    }
+    expect(await kinds()).toEqual([1, 1, 1, 1])
+    const other = await fixture.connect()
+    other.create(1, '/a')
+    await fixture.untilIdle()
+    expect(await kinds()).toEqual([0, 0, 1, 1])
+    expect(valueOf(await metricsOf(fixture), 'zabra_notification_seconds_count')).toBe(1)
+    client.connection.destroy()
+    await fixture.untilIdle()
+    expect(await kinds()).toEqual([0, 0, 0, 0])
+    await fixture.stop()
   })
 
   it('show a sync of the log while it stalls, and the bytes behind it', async () => {

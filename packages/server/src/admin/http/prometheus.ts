@@ -108,11 +108,12 @@ export function* prometheusText(
     printed.add(name)
     yield text
   }
-  yield* ownFamilies(server)
+  yield* ownFamilies(server, target)
   yield* sessionFamily(server)
   yield* treeFamilies(server, tree)
   yield* queueFamilies(server, target)
   if (server.role.member?.leader !== undefined) yield* peerFamilies(server.role.member.leader)
+  else yield* clockFamily(server, target.leader)
   yield* unmeasuredFamilies(printed, server.role)
 }
 
@@ -277,16 +278,10 @@ const labelValue = (text: string): string =>
   text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 
 /** Yields the families that Apache ZooKeeper lacks: seconds and bytes. */
-function* ownFamilies({
-  stats,
-  tree,
-  watches,
-  sessions,
-  localSessions,
-  pipeline,
-  role,
-  portStatus: { handshakes },
-}: ServerReport): Generator<string> {
+function* ownFamilies(
+  { stats, tree, watches, sessions, localSessions, pipeline, role, portStatus: { handshakes } }: ServerReport,
+  { zxidLag }: AdminTarget,
+): Generator<string> {
   yield family('zabra_requests_total', 'counter')
   for (const { op, result, count } of stats.requests.entries())
     yield `zabra_requests_total{op="${op}",result="${result}"} ${count}\n`
@@ -326,6 +321,7 @@ function* ownFamilies({
   }
   yield* gauge('zabra_epoch', epochOf(tree.lastZxid))
   yield* gauge('zabra_last_zxid', tree.lastZxid)
+  yield* gauge('zabra_committed_zxid', tree.lastZxid + zxidLag)
   yield* gauge('zabra_zxids_left', MAX_COUNTER - counterOf(tree.lastZxid))
   yield* gauge('zabra_log_writable', pipeline.isWritable ? 1 : 0)
   yield family('zabra_sessions', 'gauge')
@@ -341,7 +337,15 @@ function* ownFamilies({
   yield* counter('zabra_packet_too_large_total', stats.total('largeRequestsRejected'))
   yield* counter('zabra_notifications_total', stats.watches.total('delivered'))
   yield family('zabra_watches', 'gauge')
-  yield `zabra_watches{kind="data"} ${watches.data.size}\nzabra_watches{kind="children"} ${watches.child.size}\n`
+  for (const [kind, count] of Object.entries({
+    data: watches.data.counts.oneShot,
+    children: watches.child.counts.oneShot,
+    persistent: watches.data.counts.persistent,
+    recursive: watches.data.counts.recursive,
+  }))
+    yield `zabra_watches{kind="${kind}"} ${count}\n`
+  yield family('zabra_notification_seconds', 'histogram')
+  yield* timeSamples('zabra_notification_seconds', stats.watches.latency)
 }
 
 /** The classes of the timeouts of sessions, in seconds. */
@@ -410,6 +414,13 @@ function* peerFamilies({ peers }: LeaderMetrics): Generator<string> {
     if (roundTripMs !== undefined) yield `zabra_peer_round_trip_seconds{peer="${id}"} ${roundTripMs / 1000}\n`
   yield family('zabra_peer_unsent_bytes', 'gauge')
   for (const [id, { unsentBytes }] of byId) yield `zabra_peer_unsent_bytes{peer="${id}"} ${unsentBytes}\n`
+}
+
+/** Yields how far the clock of a learner is ahead of that of its leader; nothing before the first transaction. */
+function* clockFamily({ stats }: ServerReport, leader: number | undefined): Generator<string> {
+  const aheadMs = stats.ensemble.clockAhead.least
+  if (aheadMs === undefined || leader === undefined) return
+  yield* gauge('zabra_clock_skew_seconds', aheadMs / 1000, `{peer="${leader}"}`)
 }
 
 /** Returns the version of the runtime, which `envi` shows under the name of Java's. */

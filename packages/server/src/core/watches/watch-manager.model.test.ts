@@ -58,6 +58,22 @@ function stateIn(held: readonly Held[], watcher: number): string {
   return `${[...new Set(own.map(({ path }) => path))].sort().join()} ${found.join()}`
 }
 
+const countsOf = ({ watches: { data, child } }: WatchFixture): Record<Kind, number> => {
+  expect(child.counts).toMatchObject({ persistent: data.counts.persistent, recursive: 0 })
+  const { oneShot, persistent, recursive } = data.counts
+  return { data: oneShot, child: child.counts.oneShot, persistent, recursive }
+}
+
+const countsIn = (held: readonly Held[]): Record<Kind, number> => {
+  const count = (kind: Kind): number => held.filter((one) => one.kind === kind).length
+  return {
+    data: count('data'),
+    child: count('child'),
+    persistent: count('persistent'),
+    recursive: count('recursive'),
+  }
+}
+
 describe('WatchManager', () => {
   const path = fc.constantFrom(...PATHS)
   const watcher = fc.nat(2)
@@ -155,6 +171,7 @@ describe('WatchManager', () => {
             watchers.map((_, i) => stateIn(held, i)),
           )
           expect(fixture.watches.size).toBe(entriesOf(held))
+          expect(countsOf(fixture)).toEqual(countsIn(held))
         }
       }),
       { numRuns: RUNS },

@@ -26,6 +26,8 @@ export class WatchTable<W extends Watcher> {
   readonly #paths: TextMap<Single<W> | Map<W, number>>
   /** Pairs of watcher and path. */
   size = 0
+  /** Watches by their modes. */
+  readonly counts = { oneShot: 0, persistent: 0, recursive: 0 }
 
   /** `hashKey` is the secret key of `TextMap`. */
   constructor(hashKey?: number) {
@@ -57,11 +59,14 @@ export class WatchTable<W extends Watcher> {
     if (held === undefined) {
       this.#paths.set(path, { watcher, modes: mode })
       this.size++
+      this.#count(mode, 1)
     } else if (held instanceof Map) {
       const before = held.get(watcher)
       if (before === undefined) this.size++
+      this.#count(mode & ~(before ?? 0), 1)
       held.set(watcher, (before ?? 0) | mode)
     } else if (held.watcher === watcher) {
+      this.#count(mode & ~held.modes, 1)
       held.modes |= mode
     } else {
       this.#paths.set(
@@ -72,6 +77,7 @@ export class WatchTable<W extends Watcher> {
         ]),
       )
       this.size++
+      this.#count(mode, 1)
     }
   }
 
@@ -82,6 +88,7 @@ export class WatchTable<W extends Watcher> {
     const before = this.modes(path, watcher)
     const left = before & ~modes
     if (left === before) return 0
+    this.#count(before & modes, -1)
     if (held instanceof Map) {
       if (left !== 0) held.set(watcher, left)
       else {
@@ -96,6 +103,12 @@ export class WatchTable<W extends Watcher> {
       held.modes = left
     }
     return before & modes
+  }
+
+  #count(modes: number, change: number): void {
+    if ((modes & WatchBits.ONE_SHOT) !== 0) this.counts.oneShot += change
+    if ((modes & WatchBits.PERSISTENT) !== 0) this.counts.persistent += change
+    if ((modes & WatchBits.RECURSIVE) !== 0) this.counts.recursive += change
   }
 
   /** Calls `visit` for each watcher of a path. `visit` may change the entries of that watcher. */

@@ -29,6 +29,8 @@ class TestMember {
   readonly http = new MemoryHttp()
   readonly ensemble: Ensemble
   settings: ServerSettings
+  /** How far the wall clock of this member is ahead of that of the others. */
+  clockAheadMs = 0
   server: Server | undefined
   failure: unknown
   #incarnation: Incarnation | undefined
@@ -104,7 +106,7 @@ class Incarnation {
         if (this.alive) action()
       }
     const ownClock: Clock = {
-      wall: () => clock.wall(),
+      wall: () => clock.wall() + member.clockAheadMs,
       monotonic: () => clock.monotonic(),
       after: (ms, name, action) => clock.after(ms, name, guarded(action)),
       immediate: (action) => clock.immediate(guarded(action)),
