@@ -84,6 +84,18 @@ describe('zabra cluster finalize', () => {
   })
 })
 
+describe('zabra upgrade plan', () => {
+  it('prints the order of the members, and what to do with each', async () => {
+    const { code, out, err } = await run('upgrade', 'plan')
+    expect([code, err]).toEqual([0, expect.stringContaining('fewer than three voters')])
+    expect(out).toMatch(/^id +votes +state +version\n +1 +voter +leader +3\.9\.5-zabra-\S+\n\nFor each/)
+    expect(JSON.parse((await run('upgrade', 'plan', '--json')).out)).toMatchObject({
+      order: [1],
+      problems: [],
+    })
+  })
+})
+
 describe('zabra member', () => {
   it('adds, promotes and removes members, and shows first what follows', async () => {
     expect(await succeed('member', 'list')).toMatch(

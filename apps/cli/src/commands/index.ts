@@ -74,6 +74,7 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
     [
       entry('cluster', async () => (await import('./cluster.ts')).cluster),
       entry('member', async () => (await import('./member.ts')).member),
+      entry('upgrade', async () => (await import('./upgrade.ts')).upgrade),
       entry('drain', async () => (await import('./drain.ts')).drain),
       entry('transfer', async () => (await import('./cluster.ts')).transfer),
       entry('session', async () => (await import('./session.ts')).session),
