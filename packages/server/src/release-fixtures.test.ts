@@ -7,6 +7,8 @@ import { describe, expect, it } from 'vitest'
 import { decodeNotification, notificationBytes } from './core/election/index.ts'
 import { formatClusterId, hasClusterId, type ClusterId } from './core/quorum/index.ts'
 import {
+  decodeFeatureReport,
+  decodeFeatureState,
   decodeLearnerInfo,
   decodeMemberExtension,
   decodeStopPermitAnswer,
@@ -19,7 +21,7 @@ import {
 } from './core/zab/index.ts'
 import { HelloReader } from './ensemble/election-hello.ts'
 import { Ensemble } from './ensemble/testing/ensemble.ts'
-import { readClusterId } from './persistence/index.ts'
+import { readClusterId, readFeatureState } from './persistence/index.ts'
 import { readDatabase, readMemberState } from './persistence/tools/index.ts'
 
 /**
@@ -82,6 +84,11 @@ function readPackets(bytes: Uint8Array): unknown[] {
           ...packet,
           ...(data!.length === 12 ? decodeStopPermitRequest(data) : decodeStopPermitAnswer(data)),
         })
+      else if (type === PacketType.featureLevel)
+        packets.push({
+          ...packet,
+          levels: data!.length === 4 ? decodeFeatureState(data) : decodeFeatureReport(data),
+        })
       else packets.push({ ...packet, data })
     },
   })
@@ -127,6 +134,9 @@ async function readFiles(files: Fixture['files']): Promise<unknown> {
     epochs: [state.acceptedEpoch, state.currentEpoch],
     members: [...(state.configuration?.members.keys() ?? [])],
     cluster: textOf(await readClusterId(disk, '/data/version-2')),
+    ...(files['/data/version-2/zabra.level'] === undefined
+      ? {}
+      : { levels: await readFeatureState(disk, '/data/version-2') }),
   })
 }
 
@@ -184,6 +194,10 @@ async function capture(): Promise<Fixture> {
   await ensemble.receive(client, 1)
   const asked = ensemble.member(follower!).http.request('/api/v1/stop-permit', { method: 'POST', body: '' })
   await meanwhile(ensemble, asked)
+  const finalized = ensemble
+    .member(ensemble.leader!)
+    .http.request('/api/v1/cluster/finalize', { method: 'POST', body: '' })
+  await meanwhile(ensemble, finalized)
   const { disk } = ensemble.member(follower!)
   const files: Record<string, string> = {}
   for (const path of ['/data', '/data/version-2'])
