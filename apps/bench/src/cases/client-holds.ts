@@ -36,6 +36,8 @@ const REQUESTS_AT_ONCE = 5000
 const AT_ONCE = 50
 /** As many as a connection may have on paths of 17,000 characters. */
 const LONG_WATCHES = 3500
+/** What rows of lists with long names have in common. */
+const LONG_NAMES = 'nodes with names or paths of 10,000 characters'
 const IDENTITIES = 99
 const EPHEMERALS = 100_000
 
@@ -359,6 +361,47 @@ export const clientHolds: Case = {
         path('/listed'),
       )
       await many(`getChildren of ${LISTED_AT_ONCE} znodes`, OpCode.getChildren, path('/listed', false))
+      const longName = (folder: string) => (index: number) => `${folder}/${1000 + index}${'n'.repeat(10_000)}`
+      const below = longest.slice(0, 10_000)
+      if (isMeasured(LONG_NAMES)) {
+        const owner = await openSession(port)
+        await makeNode(owner, '/named')
+        const temporary = create(longName('/named'), CreateMode.EPHEMERAL)
+        await owner.requestMany(LISTED_AT_ONCE, OpCode.create, temporary)
+        await owner.requestMany(
+          LISTED_AT_ONCE,
+          OpCode.create,
+          create((i) => `${below}/${i}`),
+        )
+        await test(`getChildren of ${LISTED_AT_ONCE} ${LONG_NAMES}`, () =>
+          owner.request(OpCode.getChildren, path('/named', false)))
+        await test(`a multiRead of ${LISTED_AT_ONCE} ${LONG_NAMES}`, () =>
+          owner.request(OpCode.multiRead, (w) => {
+            writeMultiHeader(w, { type: OpCode.getChildren, done: false, err: -1 })
+            readOf('/named')(w)
+            writeMultiHeader(w, { type: -1, done: true, err: -1 })
+          }))
+        await test(`getEphemerals of ${LISTED_AT_ONCE} ${LONG_NAMES}`, () =>
+          owner.request(OpCode.getEphemerals, path(longName('/named')(0).slice(0, -1))))
+        await test(`20 × getAllChildrenNumber of ${LISTED_AT_ONCE} ${LONG_NAMES}`, () =>
+          owner.requestMany(20, OpCode.getAllChildrenNumber, path(below)))
+        owner.destroy()
+      }
+      const limited = `100 writes at ${LEVELS} levels, half of which have a quota`
+      if (isMeasured(limited)) {
+        const quotas = `/zookeeper/quota${deepest}`
+        const folders = (level: number): string => quotas.slice(0, 18 + 2 * level)
+        await client.requestMany(LEVELS, OpCode.create, create(folders))
+        await client.requestMany(LEVELS / 2, OpCode.create, (w, i) =>
+          writeCreateRequest(w, {
+            path: `${folders(2 * i)}/zookeeper_limits`,
+            data: new TextEncoder().encode('count=1000000,bytes=-1'),
+            acl: OPEN_ACL_UNSAFE,
+            flags: 0,
+          }),
+        )
+        await test(limited, () => client.requestMany(100, OpCode.setData, (w) => setData(w, deepest)))
+      }
       await many('getData of 1 MiB', OpCode.getData, path('/large', false))
       for (const [count, what, type, body] of [
         [64, 'getData of 1 MiB', OpCode.getData, path('/large', false)],

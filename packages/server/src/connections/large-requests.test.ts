@@ -165,6 +165,34 @@ describe('a large read', () => {
     expect(texts.map((text) => text === old)).toEqual(Array.from({ length: 6 }, () => true))
   })
 
+  it('of few children or ephemerals with long names takes several turns', async () => {
+    const { fixture, client, other, took, afterEach } = await startPair(0)
+    const long = Array.from({ length: 30 }, (_, i) => `${10 + i}${'n'.repeat(30_000)}`)
+    for (const [i, name] of long.entries()) client.create(100 + i, `/top/${name}`, CreateMode.EPHEMERAL)
+    await fixture.untilIdle()
+    const list = { type: OpCode.getChildren, path: '/top', watch: false } as const
+    const reads: readonly [string, (xid: number) => void][] = [
+      ['getChildren', (xid) => client.read(xid, OpCode.getChildren, '/top', false)],
+      ['getEphemerals', (xid) => client.ask(xid, OpCode.getEphemerals, (w) => w.string('/top'))],
+      ['multiRead', (xid) => client.ask(xid, OpCode.multiRead, (w) => writeMultiRequest(w, [list, list]))],
+    ]
+    for (const [name, read] of reads) {
+      client.frames.length = other.frames.length = 0
+      const before = took()
+      const isOverlapping = overlap(client, other)
+      afterEach(isOverlapping)
+      read(1)
+      other.read(1, OpCode.exists, '/top')
+      await fixture.untilIdle()
+      expect([name, isOverlapping(), took() - before > 2]).toEqual([name, true, true])
+      const [{ err, body }] = client.replies() as [ReturnType<typeof client.replies>[number]]
+      expect(err).toBe(0)
+      if (name === 'getChildren') expect(names(body)).toEqual(long)
+      else if (name === 'getEphemerals') expect(names(body)).toEqual(long.map((one) => `/top/${one}`))
+      else expect(readMultiResponse(body)).toMatchObject([{ children: long }, { children: long }])
+    }
+  })
+
   it('by a multiRead fails at a malformed part with the results before that part', async () => {
     const { fixture, client } = await startPair(7000)
     client.ask(1, OpCode.multiRead, (w) => {

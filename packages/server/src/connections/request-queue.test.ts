@@ -103,4 +103,11 @@ describe('a write behind deferred reads', () => {
   ])('(%s) is started behind at most %i of them', (_, most, type, tree) => {
     expect([canStart(most, type, tree), canStart(most + 1, type, tree)]).toEqual([true, false])
   })
+
+  it('is started behind multiReads by the data that their parts may copy', () => {
+    const weights = [small.largestData, 4096, 2 ** 20].map((largestData) =>
+      weightOf(OpCode.multiRead, 3000, { ...small, largestData }),
+    )
+    expect(weights).toEqual([16, 16, 200])
+  })
 })

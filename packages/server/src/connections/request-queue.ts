@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, type BufferPool, type PooledBuffer, type Reader } from '@zabra/protocol'
+import { ATTACHED_BYTES } from '../core/operations/index.ts'
 import { CHUNK_THRESHOLD } from '../core/reads/index.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Identity } from '../core/types.ts'
@@ -100,14 +101,16 @@ export const isCostly = (type: number, bytes: number): boolean =>
  * that none of them sees what the write changes.
  */
 const MAX_READS_BEFORE_WRITE = 64
-/** As how many small reads a costly one counts, and a list: four of 8 MiB take about 20 ms. */
+/** As how many small reads a costly one counts at least, and a list. */
 const COSTLY_READS = 16
 /** Bytes of data that count as a small read: 64 of them are copied in a millisecond or two. */
 const BYTES_OF_READ = 65_536
+/** The fewest bytes of a part of a multiRead: its header, a path of one character, whether it watches. */
+const BYTES_OF_PART = 15
 
 /**
  * Returns as how many small reads a deferred one counts. Clients send small multiReads and lists too, behind which writes are started.
- * The reply to a getData is known to be small only in a tree in which all data are, and that to a list only where all lists are; no
+ * A multiRead counts by the data that its parts may copy. The reply to a getData is known to be small only in a tree in which all data are, and that to a list only where all lists are; no
  * write is started behind a list that may be long, or behind a count or list that any number of znodes may belong to.
  */
 export function weightOf(
@@ -118,6 +121,10 @@ export function weightOf(
   if (type === OpCode.getData) return 1 + Math.floor(largestData / BYTES_OF_READ)
   if (type === OpCode.getAllChildrenNumber || type === OpCode.getEphemerals) return MAX_READS_BEFORE_WRITE + 1
   if (isList(type) && mostChildren > CHUNK_THRESHOLD) return MAX_READS_BEFORE_WRITE + 1
+  if (type === OpCode.multiRead) {
+    const copied = (bytes / BYTES_OF_PART) * Math.min(largestData, ATTACHED_BYTES)
+    return Math.max(COSTLY_READS, Math.floor(copied / BYTES_OF_READ))
+  }
   return isCostly(type, bytes) || isList(type) ? COSTLY_READS : 1
 }
 

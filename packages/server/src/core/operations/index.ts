@@ -2,3 +2,4 @@
 export { isRead, isWrite, operationOf } from './table.ts'
 export { MULTI_END } from './sessions.ts'
 export { readTxnAcl, type PathLookup } from './fields.ts'
+export { ATTACHED_BYTES } from './node-reads.ts'

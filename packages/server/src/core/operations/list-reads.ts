@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, Writer, type Reader } from '@zabra/protocol'
+import { beginsWith } from '../begins-with.ts'
 import {
   CHUNK_THRESHOLD,
   chunkedChildren,
@@ -11,6 +12,7 @@ import {
   ChildPathsCursor,
   countDescendants,
   DescendantCounter,
+  NAME_BYTES_AT_ONCE,
   SESSION_USERS_NODE,
   writeChildren,
 } from '../tree/index.ts'
@@ -46,14 +48,15 @@ function readChildren(
   if (node === -1) return ErrorCode.NONODE
   if (!canRead(context, node, caller)) return ErrorCode.NOAUTH
   if (hasWatch) watches.watchChildren(caller.listener, path)
-  if (tree.childCount(node) > CHUNK_THRESHOLD) {
-    const stat = new Writer(80)
-    if (withStat) tree.writeStat(node, stat)
-    return chunkedChildren(new ChildPathsCursor(tree, node), stat.take())
+  const mark = writer.length
+  if (tree.childCount(node) <= CHUNK_THRESHOLD && writeChildren(tree, node, writer)) {
+    if (withStat) tree.writeStat(node, writer)
+    return ErrorCode.OK
   }
-  writeChildren(tree, node, writer)
-  if (withStat) tree.writeStat(node, writer)
-  return ErrorCode.OK
+  writer.truncate(mark)
+  const stat = new Writer(80)
+  if (withStat) tree.writeStat(node, stat)
+  return chunkedChildren(new ChildPathsCursor(tree, node), stat.take())
 }
 
 function getAllChildrenNumber(
@@ -88,16 +91,20 @@ function getEphemerals(
   const requested = body.string()
   const prefix = requested === null || ['', '/'].includes(trim(requested)) ? '' : requested
   const nodes = tree.owners.ofSession(sessionId)
-  if (nodes.size > CHUNK_THRESHOLD) {
-    const paths: string[] = []
-    for (const node of nodes) paths.push(tree.pathOf(node))
+  const paths: string[] = []
+  let chars = 0
+  for (const node of nodes) {
+    const path = tree.pathOf(node)
+    chars += path.length
+    paths.push(path)
+  }
+  if (nodes.size > CHUNK_THRESHOLD || chars > NAME_BYTES_AT_ONCE) {
     return chunkedVector(paths, (path) => (isListed(path, prefix) ? path : undefined))
   }
   const mark = writer.length
   writer.int(0)
   let count = 0
-  for (const node of nodes) {
-    const path = tree.pathOf(node)
+  for (const path of paths) {
     if (!isListed(path, prefix)) continue
     writer.string(path)
     count++
@@ -108,7 +115,7 @@ function getEphemerals(
 
 /** The node that names the user of the session is the server's. */
 const isListed = (path: string, prefix: string): boolean =>
-  path.startsWith(prefix) && !path.startsWith(`${SESSION_USERS_NODE}/`)
+  beginsWith(path, prefix) && !path.startsWith(`${SESSION_USERS_NODE}/`)
 
 /** Trims the same characters as Java's `String.trim`: all characters up to the space, and no other white space of Unicode. */
 function trim(text: string): string {

@@ -25,7 +25,7 @@ type Caller = ReadCaller<NotifiedWatcher>
 
 /**
  * Limits of one request. All its parts see one state of the tree, so they are executed in one turn of the event loop, which these
- * hold for some milliseconds; only lists of more than `CHUNK_THRESHOLD` names are written in later turns.
+ * hold for some milliseconds; only lists of more than `CHUNK_THRESHOLD` names, or of long ones, are written in later turns.
  */
 const MAX_PARTS = 16_384
 const MAX_REPLY_BYTES = 8 * 2 ** 20
@@ -65,15 +65,17 @@ function readParts(
     const mark = writer.length
     writeMultiHeader(writer, { type, done: false, err: 0 })
     const node = context.tree.find(path)
-    if (type === OpCode.getChildren && isLongList(context, node, caller)) {
-      lists.push({ at: writer.length - start, children: cursorOf(context, cursors, node) })
-      continue
+    let isLong = type === OpCode.getChildren && (cursors.has(node) || isLongList(context, node, caller))
+    let err: number = ErrorCode.OK
+    if (type === OpCode.getData) err = writeData(context, node, path, false, writer, caller)
+    else if (!isLong) {
+      const at = writer.length
+      err = readError(context, node, caller)
+      isLong = err === ErrorCode.OK && !writeChildren(context.tree, node, writer)
+      nameBytes += writer.length - mark
+      if (isLong) writer.truncate(at)
     }
-    const err =
-      type === OpCode.getData
-        ? writeData(context, node, path, false, writer, caller)
-        : writeNames(context, node, writer, caller)
-    if (type === OpCode.getChildren) nameBytes += writer.length - mark
+    if (isLong) lists.push({ at: writer.length - start, children: cursorOf(context, cursors, node) })
     if (writer.length - start > MAX_REPLY_BYTES || nameBytes > MAX_NAME_BYTES)
       body.fail('Expected reads of 8 MiB, and 2 MiB of names in short lists, at most together', 'a multi')
     if (err === ErrorCode.OK) continue
@@ -101,11 +103,9 @@ function cursorOf({ tree }: Context, cursors: Map<number, ChildPathsCursor>, nod
   return cursor
 }
 
-function writeNames(context: Context, node: number, writer: Writer, caller: Caller): number {
+function readError(context: Context, node: number, caller: Caller): number {
   if (node === -1) return ErrorCode.NONODE
-  if (!canRead(context, node, caller)) return ErrorCode.NOAUTH
-  writeChildren(context.tree, node, writer)
-  return ErrorCode.OK
+  return canRead(context, node, caller) ? ErrorCode.OK : ErrorCode.NOAUTH
 }
 
 export const MULTI_READ = defineOperation({

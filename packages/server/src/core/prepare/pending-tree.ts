@@ -1,4 +1,5 @@
 import { parentOf, type ACL } from '@zabra/protocol'
+import { beginsWith } from '../begins-with.ts'
 import { RingBuffer } from '../ring-buffer.ts'
 import { TextMap } from '../text-map.ts'
 import {
@@ -311,4 +312,4 @@ export class PendingTree {
 const isChild = (path: string, parent: string): boolean =>
   path.charCodeAt(parent.length) === 0x2f &&
   path.lastIndexOf('/') === parent.length &&
-  path.startsWith(parent)
+  beginsWith(path, parent)

@@ -1,5 +1,5 @@
 import { ErrorCode, nameOf, type Writer } from '@zabra/protocol'
-import type { ChildPathsCursor } from '../tree/index.ts'
+import { NAME_BYTES_AT_ONCE, type ChildPathsCursor } from '../tree/index.ts'
 
 /** A reply with more entries than this is written in several turns of the event loop. */
 export const CHUNK_THRESHOLD = 2000
@@ -32,10 +32,16 @@ export function chunkedVector(
     hasNotifications: false,
     *write(writer) {
       const mark = writer.length
+      writer.reserve(items.reduce((sum, { length }) => sum + length + 4, RESERVED_BYTES))
       writer.int(0)
       let count = 0
+      let chars = 0
       for (let i = 0; i < items.length; i++) {
-        if (i > 0 && i % ENTRIES_PER_TURN === 0) yield
+        chars += items[i]!.length
+        if ((i > 0 && i % ENTRIES_PER_TURN === 0) || chars > NAME_BYTES_AT_ONCE) {
+          chars = 0
+          yield
+        }
         const text = textOf(items[i]!)
         if (text === undefined) continue
         writer.string(text)
@@ -62,7 +68,13 @@ function* writeNames(writer: Writer, children: ChildPathsCursor): Generator<void
   writer.reserve(children.bytes + RESERVED_BYTES)
   writer.int(children.count)
   for (const list of children.lists) {
-    for (const path of list) writer.string(nameOf(path))
+    let end = writer.length + NAME_BYTES_AT_ONCE
+    for (const path of list) {
+      writer.string(nameOf(path))
+      if (writer.length <= end) continue
+      end = writer.length + NAME_BYTES_AT_ONCE
+      yield
+    }
     yield
   }
 }

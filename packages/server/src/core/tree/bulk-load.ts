@@ -1,4 +1,5 @@
 import { crc32 } from '@zabra/protocol'
+import { beginsWith } from '../begins-with.ts'
 import { OPEN_ACL_ID, type AclTable } from './acl-table.ts'
 import { pathCrc, type TreeDigest } from './digest.ts'
 import { NONE, type NodeStore } from './node-store.ts'
@@ -72,7 +73,7 @@ export class BulkLoader {
   #toParentOf(path: string): boolean {
     const slash = path.lastIndexOf('/')
     if (slash < 0) return false
-    if (slash > 0 && this.#parentPath.length === slash && path.startsWith(this.#parentPath)) return true
+    if (slash > 0 && this.#parentPath.length === slash && beginsWith(path, this.#parentPath)) return true
     const parent = slash === 0 ? this.#root : this.#find(path, slash)
     if (parent === NONE) return false
     this.#parent = parent
@@ -86,7 +87,7 @@ export class BulkLoader {
     for (let node = this.#last; node !== NONE && node !== this.#root; node = store.parentOf(node)) {
       const above = store.pathOf(node)
       if (above.length > slash) continue
-      if (above.length === slash && path.startsWith(above)) return node
+      if (above.length === slash && beginsWith(path, above)) return node
       break
     }
     return store.find(path.slice(0, slash))

@@ -2,7 +2,13 @@
 export { Tree } from './tree.ts'
 export type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions } from './types.ts'
 export { applyInSteps, appliesInSteps, failureOf } from './apply-in-steps.ts'
-export { ChildPathsCursor, DescendantCounter, countDescendants, writeChildren } from './listing.ts'
+export {
+  ChildPathsCursor,
+  DescendantCounter,
+  NAME_BYTES_AT_ONCE,
+  countDescendants,
+  writeChildren,
+} from './listing.ts'
 export { TreeCursor } from './cursor.ts'
 export { NODE_TAIL_BYTES, type BulkLoader } from './bulk-load.ts'
 export { NamespaceTraffic } from './namespace-traffic.ts'

@@ -1,19 +1,29 @@
 import { nameOf, type Writer } from '@zabra/protocol'
+import { beginsWith } from '../begins-with.ts'
 import type { Traversal } from './types.ts'
 import { countRead, type MeasuredNamespace } from './namespace-traffic.ts'
 import { NONE } from './node-store.ts'
 import type { Tree } from './tree.ts'
 
-/** Writes the names of a node's children as a vector, in the order of their creation. Counts the read. */
-export function writeChildren({ store, options }: Tree, node: number, writer: Writer): void {
+/** Bytes of names that are collected or written at once: names may be as long as a request. */
+export const NAME_BYTES_AT_ONCE = 1 << 18
+
+/**
+ * Writes the names of a node's children as a vector, in the order of their creation, and counts the read. Returns false, with a part of
+ * them written and nothing counted, when they are too long to be written at once.
+ */
+export function writeChildren({ store, options }: Tree, node: number, writer: Writer): boolean {
+  const end = writer.length + NAME_BYTES_AT_ONCE
   writer.int(store.columns(node).childCount[store.slot(node)]!)
   let chars = 0
   for (let child = store.firstChildOf(node); child !== NONE; child = store.nextOf(child)) {
+    if (writer.length > end) return false
     const name = nameOf(store.pathOf(child))
     chars += name.length
     writer.string(name)
   }
   options.traffic?.read(store, node, chars)
+  return true
 }
 
 /** Returns the number of descendants of a node; undefined if there are more than `most`. */
@@ -23,6 +33,9 @@ export function countDescendants({ store }: Tree, node: number, most: number): n
     if (++count > most) return undefined
   return count
 }
+
+/** Characters of a path that are compared in the time that a visit takes. */
+const COMPARED_CHARS = 512
 
 /**
  * Counts the descendants of a path in steps, while the tree changes. Visits nodes in the order of their indices, so the index of
@@ -44,13 +57,14 @@ export class DescendantCounter implements Traversal {
     this.#release = tree.addTraversal(this)
   }
 
-  /** Visits up to `limit` nodes. Returns false once all are visited. */
+  /** Visits up to `limit` nodes, fewer below a long path. Returns false once all are visited. */
   next(limit: number): boolean {
     const { store } = this.#tree
-    const end = Math.min(this.#next + limit, store.used)
+    const visited = Math.ceil(limit / (1 + this.#prefix.length / COMPARED_CHARS))
+    const end = Math.min(this.#next + visited, store.used)
     for (; this.#next < end; this.#next++) {
       if (this.#fresh.delete(this.#next)) continue
-      if (store.pathAt(this.#next)?.startsWith(this.#prefix) === true) this.count++
+      if (this.#isDescendant(store.pathAt(this.#next))) this.count++
     }
     return this.#next < store.used
   }
@@ -61,7 +75,7 @@ export class DescendantCounter implements Traversal {
 
   removing(node: number): void {
     if (node < this.#next || this.#fresh.delete(node)) return
-    if (this.#tree.pathOf(node).startsWith(this.#prefix)) this.count++
+    if (this.#isDescendant(this.#tree.pathOf(node))) this.count++
   }
 
   applied(): void {}
@@ -69,6 +83,10 @@ export class DescendantCounter implements Traversal {
   /** Stops the notifications from the tree. */
   close(): void {
     this.#release()
+  }
+
+  #isDescendant(path: string | undefined): boolean {
+    return path !== undefined && beginsWith(path, this.#prefix)
   }
 }
 
@@ -116,9 +134,10 @@ export class ChildPathsCursor implements Traversal {
     return this.#chars + this.count * 4
   }
 
-  /** Collects up to `limit` children. Returns false once all are collected. */
+  /** Collects up to `limit` children, fewer where their names are long. Returns false once all are collected. */
   next(limit: number): boolean {
-    for (let i = 0; i < limit && this.#left > 0; i++) {
+    const mostChars = this.#chars + NAME_BYTES_AT_ONCE
+    for (let i = 0; i < limit && this.#left > 0 && this.#chars < mostChars; i++) {
       const child = this.#next
       this.#collect(child)
       this.#collected[child >> 3]! |= 1 << (child & 7)

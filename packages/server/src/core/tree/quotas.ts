@@ -1,3 +1,4 @@
+import { beginsWith } from '../begins-with.ts'
 import { PathPrefixes } from '../path-prefixes.ts'
 import { TextMap } from '../text-map.ts'
 import { NONE, type NodeStore } from './node-store.ts'
@@ -117,11 +118,10 @@ export class QuotaIndex {
   deepest(path: string): string | undefined {
     if (this.#subjects.size === 0) return undefined
     if (this.#subjects.has(path)) return path
-    let deepest: string | undefined
-    this.#subjects.forEachCandidate(path, (candidate) => {
-      if (candidate !== '/' && path.startsWith(candidate)) deepest = candidate
-    })
-    return deepest
+    const candidates: string[] = []
+    this.#subjects.forEachCandidate(path, (candidate) => void candidates.push(candidate))
+    // Nearly always the last one: quotas may be on thousands of the ancestors of a path.
+    return candidates.findLast((candidate) => candidate !== '/' && beginsWith(path, candidate))
   }
 }
 

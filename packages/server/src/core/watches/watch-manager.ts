@@ -1,4 +1,5 @@
 import { WatcherType } from '@zabra/protocol'
+import { beginsWith } from '../begins-with.ts'
 import { PathPrefixes } from '../path-prefixes.ts'
 import { WatchBits, WatchTable, type Watcher } from './watch-table.ts'
 
@@ -161,7 +162,7 @@ export class WatchManager<W extends Watcher> {
       let isAncestor: boolean | undefined
       this.data.forEach(candidate, (watcher, modes) => {
         if ((modes & WatchBits.RECURSIVE) === 0 || notified.has(watcher)) return
-        isAncestor ??= path.startsWith(candidate)
+        isAncestor ??= beginsWith(path, candidate)
         if (!isAncestor) return
         notified.add(watcher)
         notify(watcher)
