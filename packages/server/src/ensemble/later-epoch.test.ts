@@ -1,4 +1,5 @@
 import { makeZxid, OpCode, Writer } from '@zabra/protocol'
+import type { Connection } from '@zabra/runtime'
 import { expect, it, vi } from 'vitest'
 import { encodeLearnerInfo, encodePacket, PacketType, PROTOCOL_VERSION } from '../core/zab/index.ts'
 import { Ensemble } from './testing/ensemble.ts'
@@ -73,15 +74,39 @@ it('a member that has accepted a later epoch follows without a vote, and votes a
   expect([ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([5, 'following'])
 })
 
-it('a FOLLOWERINFO with the last epoch leaves an established leader and all epochs alone', async () => {
-  const ensemble = await Ensemble.start(3)
-  await ensemble.member(1).stop()
+/** Connects to the leader as a voter that has accepted an epoch. */
+async function claimEpoch(ensemble: Ensemble, serverId: number, epoch: number): Promise<Connection> {
   const connection = await ensemble.network.connect({ host: 'x', port: 2003 })
   connection.setHandler({ data() {}, drain() {}, closed() {} })
   const writer = new Writer(64)
-  const data = encodeLearnerInfo({ serverId: 1, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
-  encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(0x1f_fffd, 0), data, auth: null })
+  const data = encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(epoch, 0), data, auth: null })
   connection.write(writer.take())
+  return connection
+}
+
+it('forty claims of later epochs, of absent and connected voters, make an established leader abdicate not once', async () => {
+  const ensemble = await Ensemble.start(3)
+  await ensemble.member(1).stop()
+  await ensemble.advance(1000)
+  const before = ensemble.lines.length
+  const client = await ensemble.client(2)
+  for (let claim = 1; claim <= 40; claim++) {
+    const connection = await claimEpoch(ensemble, 1 + (claim % 2), [2, 3, 1025, 1026, 0x1f_fffd][claim % 5]!)
+    await ensemble.advance(300)
+    client.create(claim, `/${claim}`)
+    expect(await ensemble.receive(client, 1)).toEqual([`${claim}:0`])
+    if (claim % 3 === 0) connection.destroy()
+  }
+  await ensemble.advance(10_000)
+  expect([ensemble.leader, ensemble.server(3).epoch, ensemble.server(2).epoch]).toEqual([3, 1, 1])
+  expect(ensemble.lines.slice(before).filter((line) => line.includes('Looking for a leader'))).toEqual([])
+})
+
+it('a FOLLOWERINFO with the last epoch leaves an established leader and all epochs alone', async () => {
+  const ensemble = await Ensemble.start(3)
+  await ensemble.member(1).stop()
+  const connection = await claimEpoch(ensemble, 1, 0x1f_fffd)
   await ensemble.advance(10_000)
   expect([ensemble.leader, ensemble.server(3).epoch]).toEqual([3, 1])
   connection.destroy()
