@@ -341,6 +341,29 @@ describe('the metrics', () => {
     await fixture.stop()
   })
 
+  it('look up a hundred quotas, and none at a path of more than 1,000 characters', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    const quota = '/zookeeper/quota'
+    let xid = 0
+    const limit = (path: string, isCounted: boolean): void => {
+      client.create(++xid, path)
+      client.create(++xid, `${quota}${path}`)
+      client.create(++xid, `${quota}${path}/zookeeper_limits`, 0, 'count=10,bytes=100')
+      if (isCounted) client.create(++xid, `${quota}${path}/zookeeper_stats`, 0, 'count=0,bytes=0')
+    }
+    for (const path of ['/first', `/${'n'.repeat(1000)}`]) limit(path, true)
+    for (let i = 0; i < 99; i++) limit(`/${i}`, false)
+    limit('/last', true)
+    await fixture.untilIdle()
+    const text = await metricsOf(fixture)
+    expect([text.includes('key="/first"'), text.includes('nnn'), text.includes('key="/last"')]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    await fixture.stop()
+  })
+
   it('of an ensemble measure the stages of one write in 32, the ways to its members and what waits', async () => {
     const ensemble = await Ensemble.start(3)
     const leader = ensemble.leader!

@@ -232,19 +232,19 @@ function otherCounters({ stats, role }: ServerReport): (readonly [name: string, 
   ]
 }
 
-/** Quotas for which limits and usage are reported: those of paths up to so many characters. */
+/** Quotas that are looked up to report their limits and usage, among the first ones, and the longest of their paths, in characters. */
 const MAX_QUOTAS = 100
+const FIRST_QUOTAS = 10_000
 const MAX_QUOTA_PATH = 200
-/** Quotas that are looked at for that. */
-const MAX_QUOTAS_SEEN = 1000
 
 /** Yields limits and usage by quota: of hard limits, where there are any. */
 function* quotaFamilies(tree: Tree): Generator<readonly [name: string, text: string]> {
   const rows: { readonly key: string; readonly limits: QuotaNumbers; readonly usage: QuotaNumbers }[] = []
-  let seen = 0
+  let [seen, lookedUp] = [0, 0]
   for (const subject of tree.quotas.subjects()) {
-    if (rows.length === MAX_QUOTAS || seen++ === MAX_QUOTAS_SEEN) break
+    if (lookedUp === MAX_QUOTAS || seen++ === FIRST_QUOTAS) break
     if (subject.length > MAX_QUOTA_PATH) continue
+    lookedUp++
     const limits = quotaAt(tree, subject, LIMITS_NAME)
     const usage = quotaAt(tree, subject, STATS_NAME)
     if (limits !== undefined && usage !== undefined) rows.push({ key: labelValue(subject), limits, usage })
