@@ -1,7 +1,17 @@
 import { isWrite, type History } from '../history/records.ts'
 
-/** Returns, for a world time, the highest zxid of a write acknowledged before it. */
-export function highestAcknowledgedBefore({ operations }: History): (time: number) => number {
+type HighestBefore = (time: number) => number
+
+const known = new WeakMap<History, HighestBefore>()
+
+/** Returns, for a world time, the highest zxid of a write acknowledged before it. Call it when the history is complete. */
+export function highestAcknowledgedBefore(history: History): HighestBefore {
+  let highest = known.get(history)
+  if (highest === undefined) known.set(history, (highest = sortAcknowledged(history)))
+  return highest
+}
+
+function sortAcknowledged({ operations }: History): HighestBefore {
   const done = operations
     .filter(
       ({ outcome, request, zxid, result, isReadOnly }) =>

@@ -150,7 +150,7 @@ export class RecordingConnection extends ForwardingConnection {
     if (operation === undefined) return
     const hasBody = err === 0 || (operation.request.op === 'multi' && r.remaining > 0)
     const { result, results } = hasBody ? readResult(r, operation.request) : { result: { err }, results: [] }
-    history.complete(operation, world.now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
+    history.complete(operation, world.now, zxid, err === 0 ? result : { ...result, err }, results)
   }
 
   #handleConnectResponse(r: Reader): void {

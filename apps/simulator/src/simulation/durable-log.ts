@@ -18,6 +18,8 @@ interface HistoryFiles {
 
 interface ParsedLog {
   readonly zxids: Set<number>
+  /** The version of the durable contents up to which the log was read. */
+  version: number
   at: number
   truncations: number
 }
@@ -95,10 +97,12 @@ export class DurableLog {
     const file = this.#image.durable(path)
     if (file === undefined) return new Set()
     let read = this.#read.get(file)
+    if (read?.version === file.durableVersion) return read.zxids
     if (read === undefined || read.truncations !== file.truncations) {
-      read = { zxids: new Set(), at: HEADER_BYTES, truncations: file.truncations }
+      read = { zxids: new Set(), version: 0, at: HEADER_BYTES, truncations: file.truncations }
       this.#read.set(file, read)
     }
+    read.version = file.durableVersion
     const bytes = file.durableBytes
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     while (read.at + 32 < bytes.length) {

@@ -80,10 +80,10 @@ export class QuorumMonitor {
   #receive(from: SimulatedConnection, bytes: Uint8Array): void {
     const port = from.isInitiator ? from.remote.port : from.local.port
     if (port !== QUORUM_PORT && port !== OBSERVER_PORT) return
-    // What strangers receive and send is no part of the protocol.
-    if (!isServer(from.owner.host) || !isServer(from.remoteEnd.owner.host)) return
     let stream = this.#streams.get(from)
     if (stream === undefined) {
+      // What strangers receive and send is no part of the protocol.
+      if (!isServer(from.owner.host) || !isServer(from.remoteEnd.owner.host)) return
       const [own, other] = [from.owner.host, from.remoteEnd.owner.host]
       stream = from.isInitiator
         ? new QuorumPacketParser((packet) => this.#fromLearner(own, packet, from))

@@ -46,9 +46,10 @@ export class QuorumPacketParser {
   push(bytes: Uint8Array): void {
     if (this.isBroken) return
     const all = this.#joined(bytes)
+    const view = new DataView(all.buffer, all.byteOffset, all.byteLength)
     let at = 0
     for (;;) {
-      const end = this.#inSnapshot ? this.#skip(all, at) : this.#packet(all, at)
+      const end = this.#inSnapshot ? this.#skip(all, at) : this.#packet(all, view, at)
       if (end < 0) break
       at = end
     }
@@ -75,9 +76,8 @@ export class QuorumPacketParser {
   }
 
   /** Returns the end of the packet at `at`; -1 while it is incomplete. */
-  #packet(bytes: Uint8Array, at: number): number {
+  #packet(bytes: Uint8Array, view: DataView, at: number): number {
     if (bytes.length - at < 20) return -1
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const type = view.getInt32(at)
     if ((type < 1 || type > 19) && !isExtension(type)) {
       this.isBroken = true

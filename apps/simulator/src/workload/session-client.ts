@@ -84,6 +84,8 @@ export class SessionClient {
     recursive: new Set(),
   }
   #session = 0n
+  /** The id of the session as histories have it. */
+  #sessionName = '0'
   #password: Uint8Array = new Uint8Array(16)
   #timeoutMs: number
   #lastZxidSeen = 0
@@ -112,7 +114,7 @@ export class SessionClient {
   }
 
   get session(): string {
-    return hexOf(this.#session)
+    return this.#sessionName
   }
   get server(): string {
     return this.#connection?.endpoint.name ?? ''
@@ -175,7 +177,7 @@ export class SessionClient {
       server: connection.endpoint.name,
       xid,
       user: this.#options.login ?? userOf(this.#options.credentials),
-      ...(connection.isReadOnly ? { isReadOnly: true } : {}),
+      isReadOnly: connection.isReadOnly,
       request,
       invoked: incarnation.host.world.now,
     })
@@ -300,6 +302,7 @@ export class SessionClient {
     if (!isNew && sessionId !== this.#session)
       this.#reportViolation(connection, `answered with another session, ${hexOf(sessionId)}`)
     this.#session = sessionId
+    this.#sessionName = hexOf(sessionId)
     this.#password = passwd ?? new Uint8Array(16)
     this.#timeoutMs = timeOut
     this.#isNewSession ||= isNew
@@ -429,7 +432,7 @@ export class SessionClient {
     // The reply to a failed multi lists the result of each operation.
     const hasBody = err === 0 || (request.op === 'multi' && reader.remaining > 0)
     const { result, results } = hasBody ? readResult(reader, request) : { result: { err }, results: [] }
-    history.complete(operation, now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
+    history.complete(operation, now, zxid, err === 0 ? result : { ...result, err }, results)
     if (isWrite(request) && err === 0) {
       this.#isOwned ||= operation.invoked > this.#firstWriteAt
       this.#firstWriteAt = Math.min(this.#firstWriteAt, now)
@@ -476,6 +479,7 @@ export class SessionClient {
   /** Forgets a session that has ended or is given up; the next connection starts a new one with this last zxid. */
   #forgetSession(seen = 0): void {
     this.#session = 0n
+    this.#sessionName = '0'
     this.#password = new Uint8Array(16)
     this.#lastZxidSeen = seen
     this.#hasReadOnlySession = false

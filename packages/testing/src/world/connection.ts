@@ -176,7 +176,7 @@ let delivered = new Uint8Array(HIGH_WATER)
 function deliver(bytes: Uint8Array, events: ConnectionHandler): void {
   if (bytes.length > delivered.length) delivered = new Uint8Array(bytes.length)
   delivered.set(bytes)
-  const chunk = delivered.subarray(0, bytes.length)
+  const chunk = new Uint8Array(delivered.buffer, 0, bytes.length)
   events.data(chunk)
   chunk.fill(0xdb)
 }

@@ -112,8 +112,12 @@ export class DiskImage {
   list(folder: string): string[] {
     const prefix = `${folder}/`
     const names = new Set<string>()
-    for (const path of [...this.#files.keys(), ...this.#folders])
-      if (path.startsWith(prefix)) names.add(path.slice(prefix.length).split('/', 1)[0]!)
+    for (const paths of [this.#files.keys(), this.#folders])
+      for (const path of paths) {
+        if (!path.startsWith(prefix)) continue
+        const end = path.indexOf('/', prefix.length)
+        names.add(path.slice(prefix.length, end < 0 ? undefined : end))
+      }
     return [...names]
   }
 
