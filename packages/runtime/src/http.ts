@@ -15,7 +15,10 @@ export interface HttpRequest {
   readonly body: AsyncIterable<Uint8Array>
 }
 
-/** An HTTP response. A body of several chunks is made as fast as the client reads it, and its iterator is closed when the client leaves. */
+/**
+ * An HTTP response. A body of several chunks is made as fast as the client reads it, and its iterator is closed when the client leaves. A
+ * chunk of bytes is used until the next one is asked for.
+ */
 export interface HttpResponse {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>

@@ -80,7 +80,7 @@ async function bytesOf(body: string | Uint8Array | AsyncIterable<string | Uint8A
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of body) {
-    const bytes = typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk
+    const bytes = typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk.slice()
     chunks.push(bytes)
     length += bytes.length
   }

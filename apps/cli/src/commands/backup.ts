@@ -230,11 +230,16 @@ async function get({ io, options }: Context, folder: string, flags: StoreFlags &
 
 async function fetchPiece(reader: DiskReader, path: string): Promise<void> {
   try {
-    await pipeline(chunksOf(reader), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+    await pipeline(copies(chunksOf(reader)), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     throw new UsageError(`${path} exists already. Name a new folder.`)
   }
+}
+
+/** Yields chunks that a stream may keep. */
+async function* copies(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) yield chunk.slice()
 }
 
 interface PruneFlags extends StoreFlags {

@@ -2,10 +2,13 @@ import type { Gunzip, Gzip } from 'node:zlib'
 import type { ByteTransform, Compression } from '../compression.ts'
 import { builtinModule } from './builtin-module.ts'
 
+/** Bytes of an array of output. Node allocates another one when it is full. */
+const OUTPUT_BYTES = 1 << 16
+
 /** Compression with Node's zlib, off the main thread. */
 export const nodeCompression: Compression = {
-  gzip: () => new ZlibTransform(builtinModule('node:zlib').createGzip()),
-  gunzip: () => new ZlibTransform(builtinModule('node:zlib').createGunzip()),
+  gzip: () => new ZlibTransform(builtinModule('node:zlib').createGzip({ chunkSize: OUTPUT_BYTES })),
+  gunzip: () => new ZlibTransform(builtinModule('node:zlib').createGunzip({ chunkSize: OUTPUT_BYTES })),
 }
 
 class ZlibTransform implements ByteTransform {
@@ -49,6 +52,8 @@ class ZlibTransform implements ByteTransform {
   #takeOutput(): Uint8Array {
     const chunks = this.#chunks
     this.#chunks = []
-    return chunks.length === 1 ? chunks[0]! : new Uint8Array(Buffer.concat(chunks))
+    if (chunks.length === 1) return chunks[0]!
+    const all = Buffer.concat(chunks)
+    return new Uint8Array(all.buffer, all.byteOffset, all.length)
   }
 }

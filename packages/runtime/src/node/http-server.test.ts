@@ -90,6 +90,17 @@ it('a long body is made only as fast as the client reads, and its source is clos
   await isClosed
 })
 
+it('the chunks of a body may share one array, also small ones', async () => {
+  async function* shared(): AsyncGenerator<Uint8Array> {
+    const chunk = new Uint8Array(3000)
+    for (let index = 0; index < 100; index++) yield chunk.fill(index)
+  }
+  const response = await fetch(await serve(() => ({ status: 200, body: shared() })))
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  expect(bytes.length).toBe(300_000)
+  expect(bytes.every((byte, at) => byte === Math.floor(at / 3000))).toBe(true)
+})
+
 it('a connection beyond the limit replaces the one that has been idle for longest, not one with a request in progress', async () => {
   let release = (): void => {}
   const held = new Promise<void>((resolve) => (release = resolve))

@@ -226,11 +226,23 @@ async function send(response: ServerResponse, answer: HttpResponse, message: Inc
   } else {
     for await (const chunk of body) {
       if (response.destroyed) return
-      if (!response.write(chunk)) await drained(response)
+      if (typeof chunk !== 'string') await written(response, chunk)
+      else if (!response.write(chunk)) await drained(response)
     }
     response.end()
   }
 }
+
+/** Writes bytes. Resolves when the kernel has them, or the client has left. */
+const written = (response: ServerResponse, bytes: Uint8Array): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      response.off('close', done)
+      resolve()
+    }
+    response.on('close', done)
+    response.write(bytes, done)
+  })
 
 /** Resolves when the response can take more, or its client has left. */
 function drained(response: ServerResponse): Promise<void> {

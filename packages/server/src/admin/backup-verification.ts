@@ -8,6 +8,7 @@ import {
   type BackupStore,
   type VerificationRecord,
 } from '../backup/index.ts'
+import { pauseAfter } from '../persistence/index.ts'
 
 /** Longest time in which a verification holds the event loop, in milliseconds. */
 const SLICE_MS = 4
@@ -81,7 +82,9 @@ export class BackupVerification {
     const { upTo, defect } = await verifyDeep(this.#store, chain, {
       compression,
       toEnd: true,
-      pause: this.#pause(),
+      pause: pauseAfter(clock, SLICE_MS, () => {
+        if (this.#isStopped) throw new VerificationStopped()
+      }),
     })
     const snapshot = manifestName(chain.snapshot)
     if (defect !== undefined) {
@@ -95,22 +98,6 @@ export class BackupVerification {
     if (defect === undefined) logger.info(facts, 'Verified the newest backup by replay')
     else logger.error({ ...facts, reason: defect.problem }, 'The newest backup cannot be restored')
     await writeVerification(this.#store, this.#last)
-  }
-
-  /** Returns the pauses of a verification, which end it once the server stops. */
-  #pause(): () => Promise<void> | undefined {
-    const { clock } = this.#platform
-    let since = clock.monotonic()
-    return () => {
-      if (this.#isStopped) throw new VerificationStopped()
-      if (clock.monotonic() - since < SLICE_MS) return undefined
-      return new Promise((resolve) => {
-        clock.immediate(() => {
-          since = clock.monotonic()
-          resolve()
-        })
-      })
-    }
   }
 
   /** Whether a second tree may not fit into the memory of the process. */

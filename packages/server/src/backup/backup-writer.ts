@@ -31,7 +31,7 @@ export interface SourceSnapshot {
   /** The name of the file. */
   readonly file: string
   readonly zxid: Zxid
-  /** Throws when the file is cut short. */
+  /** Each is valid until the next one is asked for. Throws when the file is cut short. */
   readonly chunks: AsyncIterable<Uint8Array>
 }
 

@@ -8,7 +8,10 @@ export interface BackupTarget {
   list(folder: string): Promise<readonly string[]>
   /** Opens a file. Rejects with a `DiskError` of code ENOENT when it does not exist. */
   open(name: string): Promise<DiskReader>
-  /** Writes a file, which is durable and complete, or absent. Replaces one of the same name. Resolves to its size in bytes. */
+  /**
+   * Writes a file, which is durable and complete, or absent. Replaces one of the same name. Uses each chunk until it asks for the next
+   * one. Resolves to the size of the file in bytes.
+   */
   write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>
   /** Removes a file, if it exists. */
   remove(name: string): Promise<void>
@@ -104,11 +107,14 @@ function absentIfMissing(error: unknown): undefined {
   throw error
 }
 
-/** Yields the bytes of a file, in chunks that the caller may keep. Closes it at the end. */
+/**
+ * Yields the bytes of a file. Each chunk is valid until the next one is asked for: arrays of their own would make the garbage collector
+ * go through the whole heap each time 64 MB of them are allocated. Closes the file at the end.
+ */
 export async function* chunksOf(reader: DiskReader): AsyncGenerator<Uint8Array> {
   try {
+    const chunk = new Uint8Array(CHUNK_BYTES)
     for (let position = 0; ;) {
-      const chunk = new Uint8Array(CHUNK_BYTES)
       const length = await reader.read(chunk, position)
       if (length > 0) yield chunk.subarray(0, length)
       if (length < chunk.length) return

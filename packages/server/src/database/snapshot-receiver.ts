@@ -2,12 +2,14 @@ import { ProtocolError } from '@zabra/protocol'
 import { invariant, type Clock } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
-import { DamageError, loadSnapshotStream } from '../persistence/index.ts'
+import { DamageError, loadSnapshotStream, pauseAfter } from '../persistence/index.ts'
 import { ChunkPipe } from './chunk-pipe.ts'
 import type { SnapshotSink } from './types.ts'
 
 /** The source of the bytes, as errors name it. */
 const SOURCE = 'the snapshot of the leader'
+/** How long the event loop is held at a time, in milliseconds. */
+const SLICE_MS = 3
 
 /** A tree that was received completely. */
 export interface ReceivedSnapshot {
@@ -29,7 +31,9 @@ export class SnapshotReceiver implements SnapshotSink {
   constructor(clock: Clock, tree: Tree, zxid: Zxid, onComplete: (received: ReceivedSnapshot) => void) {
     this.#pipe = new ChunkPipe(clock)
     this.#onComplete = onComplete
-    this.#loaded = loadSnapshotStream(this.#pipe, SOURCE, tree, zxid).then((loaded) => ({ tree, ...loaded }))
+    this.#loaded = loadSnapshotStream(this.#pipe, SOURCE, tree, zxid, pauseAfter(clock, SLICE_MS)).then(
+      (loaded) => ({ tree, ...loaded }),
+    )
     // `write` reports a failure; without this handler it would be unhandled while no write is in progress.
     this.#loaded.catch(() => {})
   }

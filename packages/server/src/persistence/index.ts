@@ -48,7 +48,7 @@ export {
 } from './errors.ts'
 export { DISTRUSTED_FILE, logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } from './file-names.ts'
 export type { SnapshotKind } from './file-names.ts'
-export type { Pause } from './pause.ts'
+export { pauseAfter, type Pause } from './pause.ts'
 export { dataFoldersOf, RECEIVED_FILE } from './data-folders.ts'
 export type { DataFolders } from './data-folders.ts'
 export { hasNonAsciiPaths } from './path-encoding.ts'

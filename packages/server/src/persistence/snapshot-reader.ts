@@ -140,9 +140,10 @@ export async function loadSnapshotStream(
   from: string,
   tree: Tree,
   zxid: Zxid,
+  pause?: Pause,
 ): Promise<LoadedSnapshotStream> {
   const stream = new ByteStream(source, from, 'Connect again; the data on disk are as before')
-  return new SnapshotLoad(stream, tree, MAX_STREAMED_PART).stream(zxid)
+  return new SnapshotLoad(stream, tree, MAX_STREAMED_PART, pause).stream(zxid)
 }
 
 /** Parses one snapshot into a tree. */

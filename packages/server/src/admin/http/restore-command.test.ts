@@ -126,7 +126,11 @@ describe('the command restore', () => {
     const refused = await restore(taken)
     expect([refused.status, refused.text]).toEqual([507, expect.stringContaining('Make space on this disk')])
     expect(server.disk.paths().some((path) => path.includes('restoring'))).toBe(false)
+    // Received, but too much for a second file beside it.
     server.disk.freeBytes = 2 ** 30
+    expect((await restore(taken)).status).toBe(507)
+    expect(await has(client, '/')).toBe(true)
+    server.disk.freeBytes = 2 ** 30 + 10_000
     expect((await restore(taken)).status).toBe(200)
   })
 

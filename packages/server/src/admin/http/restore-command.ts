@@ -1,13 +1,13 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Clock, Disk, HttpRequest, Platform } from '@zabra/runtime'
+import type { Disk, HttpRequest, Platform } from '@zabra/runtime'
 import { closeSessions } from '../../backup/index.ts'
 import { sameDigest, type Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
-import { loadSnapshot, RECEIVED_FILE } from '../../persistence/index.ts'
+import { loadSnapshot, pauseAfter, RECEIVED_FILE } from '../../persistence/index.ts'
 import { RestoreRefusal, RestoreUndecided, type AdminTarget } from '../admin-target.ts'
 
-/** Sessions that are closed in one turn of the event loop. */
-const SESSIONS_PER_TURN = 20
+/** How long the event loop is held at a time, in milliseconds. */
+const SLICE_MS = 3
 
 /** What has become of the last restore. */
 export type RestoreState =
@@ -21,6 +21,8 @@ export type RestoreState =
 /** Bytes that a restore leaves free, on a small disk a twentieth of it, and after how many bytes it looks at what is free. */
 const RESERVED_BYTES = 2 ** 30
 const BYTES_PER_LOOK = 2 ** 24
+/** Bytes of a node in a snapshot beside its path and data, without compression. */
+const NODE_BYTES = 76
 
 /** Refuses a snapshot that is too large for a setting or for the disk, and says which. */
 export class RestoreTooLargeError extends Error {
@@ -98,11 +100,18 @@ export class Restores {
   /** Replaces the data by a received file, which is removed once it is in memory. */
   async #replaceBy(target: AdminTarget, folder: string, name: string): Promise<Zxid> {
     const { disk, compression, clock } = this.#platform
-    const pause = pauseEach(clock)
+    const pause = pauseAfter(clock, SLICE_MS)
     const tree = target.createTree()
     let loaded: Awaited<ReturnType<typeof loadSnapshot>>
     try {
-      loaded = await loadSnapshot(disk, folder, { name, zxid: 0 }, tree, compression)
+      loaded = await loadSnapshot(
+        disk,
+        folder,
+        { name, zxid: 0 },
+        tree,
+        compression,
+        pauseAfter(clock, SLICE_MS),
+      )
     } finally {
       const path = `${folder}/${name}`
       // A role that ends meanwhile may have loaded the files again, which removes this one.
@@ -115,20 +124,10 @@ export class Restores {
     for (const _ of closeSessions(tree, loaded.sessions.keys(), start, Math.floor(clock.wall())))
       await pause()
     tree.lastZxid = Math.max(tree.lastZxid, start)
+    await rejectFullDisk(disk, folder, tree.approximateDataSize + NODE_BYTES * tree.nodeCount)
     await target.replaceTree(tree, start)
     return tree.lastZxid
   }
-}
-
-/** Returns a function that gives up the turn of the event loop at each `SESSIONS_PER_TURN`th call. */
-function pauseEach(clock: Clock): () => Promise<void> | undefined {
-  let calls = 0
-  return () =>
-    ++calls % SESSIONS_PER_TURN === 0
-      ? new Promise<void>((resolve) => {
-          clock.immediate(resolve)
-        })
-      : undefined
 }
 
 /** Reports a request without a body. */
@@ -185,13 +184,14 @@ function rejectAbove(limit: number, bytes: number): void {
     )
 }
 
-async function rejectFullDisk(disk: Disk, folder: string): Promise<void> {
+/** Throws if a disk has not enough space for `bytes` more. */
+async function rejectFullDisk(disk: Disk, folder: string, bytes = 0): Promise<void> {
   const { free, size } = await disk.space(folder)
-  const reserved = Math.min(RESERVED_BYTES, size / 20)
+  const reserved = Math.min(RESERVED_BYTES, size / 20) + bytes
   if (free < reserved)
     throw new RestoreTooLargeError(
       507,
-      `Expected ${Math.ceil(reserved)} bytes to stay free in ${folder}, got ${free}. Make space on this disk, and send the snapshot again.`,
+      `Expected ${Math.ceil(reserved)} free bytes in ${folder}, got ${free}. Make space on this disk, and send the snapshot again.`,
     )
 }
 
