@@ -25,6 +25,8 @@ export interface Peer {
   readonly servers: string
   /** Client ports, the leader's first. */
   readonly ports: readonly number[]
+  /** The folder of each server's configuration and data, the leader's first. */
+  readonly folders: readonly string[]
   /** The folder of the leader's configuration and data. */
   readonly leaderFolder: string
   /** Milliseconds from the start of the processes until all of them serve. */
@@ -35,6 +37,10 @@ export interface Peer {
   mainThreadSeconds(): number
   /** Resident memory of all processes. */
   residentBytes(): number
+  /** Forgets how much memory the processes have used at most. */
+  resetPeakBytes(): void
+  /** The most resident memory of each process since `resetPeakBytes`, in all. */
+  peakBytes(): number
   /** Time that the leader's threads have waited in the run queue since its start, summed over threads. */
   leaderRunQueueMs(): number
   /** Starts the member that `withoutLast` left out. Resolves to the milliseconds until it serves. */
@@ -56,9 +62,11 @@ export interface StartOptions {
   readonly output?: string
   /** Data of a peer of the same kind and size that was stopped with `keep`. */
   readonly folder?: string
-  /** Lines of the configuration that are added, or replace those of every peer. */
-  readonly settings?: Readonly<Record<string, string | number>>
+  /** Lines of the configuration that are added, or replace those of every peer; for each id of a server, where they differ. */
+  readonly settings?: Settings | ((id: number) => Settings)
 }
+
+export type Settings = Readonly<Record<string, string | number>>
 
 const apacheJar = '/usr/share/java/zookeeper.jar'
 
@@ -93,7 +101,13 @@ export async function startPeer(
   const begin = (id: number): Launched =>
     launch(
       kind,
-      writeConfig(join(folder, String(id)), id, port(id, 0), lines, settings),
+      writeConfig(
+        join(folder, String(id)),
+        id,
+        port(id, 0),
+        lines,
+        typeof settings === 'function' ? settings(id) : settings,
+      ),
       nodeFlags,
       options.output,
     )
@@ -113,11 +127,17 @@ export async function startPeer(
     folder,
     servers: order.map((id) => `127.0.0.1:${port(id, 0)}`).join(','),
     ports: order.map((id) => port(id, 0)),
+    folders: order.map((id) => join(folder, String(id))),
     leaderFolder: join(folder, String(leader)),
     startMs,
-    cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
+    cpuSeconds: () => alive().reduce((sum, { pid }) => sum + (cpuSecondsOf(pid!) ?? 0), 0),
     mainThreadSeconds: () => mainThreadSecondsOf(children.get(leader)!.child.pid!),
-    residentBytes: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
+    residentBytes: () => alive().reduce((sum, { pid }) => sum + memoryOf(pid!, 'VmRSS'), 0),
+    resetPeakBytes: () => {
+      // Linux: 5 resets the high-water mark of a process.
+      for (const { pid } of alive()) writeFileSync(`/proc/${pid}/clear_refs`, '5')
+    },
+    peakBytes: () => alive().reduce((sum, { pid }) => sum + memoryOf(pid!, 'VmHWM'), 0),
     leaderRunQueueMs: () => runQueueMsOf(children.get(leader)!.child.pid!),
     join: async () => {
       const asked = performance.now()
@@ -139,7 +159,7 @@ function writeConfig(
   id: number,
   clientPort: number,
   members: readonly string[],
-  changed: Readonly<Record<string, string | number>>,
+  changed: Settings,
 ): string {
   const config = join(folder, 'zoo.cfg')
   mkdirSync(folder, { recursive: true })
@@ -215,16 +235,22 @@ function terminate(child: ChildProcess): Promise<void> {
   })
 }
 
-function cpuSecondsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
+/** Returns the user and system processor time of a process, or undefined when it has ended. */
+export function cpuSecondsOf(pid: number): number | undefined {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  } catch {
+    return undefined
+  }
 }
 
 const mainThreadSecondsOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9
 
-function residentOf(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+function memoryOf(pid: number, what: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`${what}:\\s+(\\d+)`).exec(status)?.[1]) * 1024
 }
 
 const runQueueMsOf = (pid: number): number =>

@@ -1,6 +1,6 @@
 import type { Figure, Note } from '../figures.ts'
 import { load } from '../load.ts'
-import type { PeerKind, Peer } from '../peers.ts'
+import type { PeerKind, Peer, Settings } from '../peers.ts'
 import type { Point } from '../series.ts'
 
 /** Options of a run, from the command line. */
@@ -35,7 +35,7 @@ export interface CaseContext {
     folder?: string
     nodeFlags?: readonly string[]
     output?: string
-    settings?: Readonly<Record<string, string | number>>
+    settings?: Settings | ((id: number) => Settings)
   }) => Promise<Peer & { readonly folder: string }>
   /** Records a time series of the measured peer. */
   readonly record: (name: string, unit: string, points: readonly Point[]) => void

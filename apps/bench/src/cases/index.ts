@@ -1,4 +1,5 @@
 import type { Case } from './case.ts'
+import { backupSize } from './backup-size.ts'
 import { ceilingCase } from './ceiling.ts'
 import { classicCase } from './classic.ts'
 import { clientHolds } from './client-holds.ts'
@@ -7,6 +8,7 @@ import { enduranceCase } from './endurance.ts'
 import { garbageCase } from './garbage.ts'
 import { holdCases } from './holds.ts'
 import { operateCases } from './operate.ts'
+import { replaceCase } from './replace.ts'
 import { sizeCases } from './size.ts'
 import { throughputCases } from './throughput.ts'
 
@@ -20,6 +22,8 @@ export const cases: readonly Case[] = [
   ...holdCases,
   clientHolds,
   ...operateCases,
+  backupSize,
+  replaceCase,
   garbageCase,
   enduranceCase,
 ]

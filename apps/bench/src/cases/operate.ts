@@ -225,7 +225,7 @@ const holds: Case = {
 }
 
 /** Makes a backup and waits until it is there. */
-async function backUp(port: number): Promise<void> {
+export async function backUp(port: number): Promise<void> {
   const ask = async () => {
     const response = await fetch(`http://127.0.0.1:${port}/api/v1/backups`)
     return (
