@@ -54,6 +54,18 @@ Add a member as an observer, wait until it is in step (zabra cluster status), th
 ensemble never depends on a voter that has no data. Changes need the permission write on
 /zookeeper/config, which only a superuser has by default: give --auth digest:super:password.`
 
+/** What to do about refusals of a server, and their exit codes. */
+const ADVICE: Readonly<Record<string, readonly [advice: string, exitCode: ExitCode]>> = {
+  NEW_CONFIG_NO_QUORUM: [
+    'The voters that would be are no quorum yet: some do not run, or lack data. Wait until zabra cluster status shows them with the zxid of the others, then run this again. Observers do not count: the second member of an ensemble of one is added as a voter.',
+    ExitCode.refused,
+  ],
+  NO_AUTH: [
+    'No permission: a change of the members needs WRITE on /zookeeper/config, which only a superuser has by default. Give --auth digest:super:password.',
+    ExitCode.noPermission,
+  ],
+}
+
 interface Change {
   readonly joining?: string
   readonly leaving?: string
@@ -115,7 +127,10 @@ async function change(context: Context, wanted: Change, { dryRun }: Flags): Prom
       version: BigInt(before.version),
     }
     // Retried, a refusal for want of a quorum would end as a timeout.
-    await zk.reconfig(request, { retry: false })
+    await zk.reconfig(request, { retry: false }).catch((error: unknown) => {
+      const [advice, exitCode] = ADVICE[(error as { code?: string }).code ?? ''] ?? []
+      throw advice === undefined ? error : new Failure(advice, exitCode!, { cause: error })
+    })
     if (options().json) printJson(io, { members: [...next.members.keys()] })
     else print(io, `the members are ${[...next.members.keys()].join(', ')} now`)
     const voters = [...next.members.values()].filter(({ role }) => role === 'participant').length
