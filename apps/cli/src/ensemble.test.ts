@@ -124,7 +124,11 @@ describe('zabra member', () => {
     [['member', 'add', 'zk4'], 2, 'Expected a member such as 4=zk4:2888:3888:observer;2181.'],
     [['member', 'remove', 'x'], 2, 'Expected the id of a member'],
     [['member', 'remove', '1'], 2, 'Expected a configuration with at least 1 participants, got one with 0.'],
-    [['member', 'add', '4=127.0.0.1:1:2:observer;3'], 7, 'No permission: a change of the members needs WRITE'],
+    [
+      ['member', 'add', '4=127.0.0.1:1:2:observer;3'],
+      7,
+      'No permission: a change of the members needs WRITE',
+    ],
     [['transfer'], 7, 'The operation needs the role operate'],
     [['drain'], 7, 'The operation needs the role operate'],
     [['drain', '--wait', 'x'], 2, 'Expected a time from 0 to 3600000 ms'],

@@ -45,10 +45,10 @@ async function start(started: readonly number[], ids: readonly number[], base = 
 
 const stop = (ids: readonly number[]): Promise<unknown> =>
   Promise.all(
-    ids.map((id) => {
+    ids.map(async (id) => {
       const server = servers.get(id)
       servers.delete(id)
-      return server?.close()
+      await server?.close()
     }),
   )
 
