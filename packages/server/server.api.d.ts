@@ -1440,6 +1440,7 @@ export interface Row<T> {
     readonly description: string;
     readonly isSecret?: true;
     readonly isPath?: true;
+    readonly isOwn?: true;
     readonly isPropertyOnly?: true;
 }
 
