@@ -50,7 +50,6 @@ export class SnapshotReceiver implements SnapshotSink {
     invariant(this.#state === 'open', 'A snapshot is written one call at a time until it is complete.', {
       state: this.#state,
     })
-    if (bytes.length === 0) return 0
     this.#state = 'writing'
     let isFinished = false
     const ended = this.#loaded.finally(() => (isFinished = true))

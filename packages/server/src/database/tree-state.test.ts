@@ -68,6 +68,7 @@ describe('TreeState', () => {
       ],
     ])
     state.apply(entry(zxidOf(1, 3), createOf('/a')).payload)
+    expect(state.sessions.has(7n)).toBe(true)
     state.apply(entry(zxidOf(1, 4), { type: OpCode.closeSession, paths2Delete: [] }).payload)
     expect([state.tree.has('/a'), state.tree.lastZxid, [...state.sessions]]).toEqual([
       true,
@@ -133,7 +134,7 @@ describe('TreeState', () => {
 
   it('knows the last transaction of the files while the tree is another one', () => {
     const { state } = given()
-    expect([state.zxidOfFiles, state.isUninstalled]).toEqual([undefined, false])
+    expect([state.zxidOfFiles, state.isUninstalled, state.isWrong]).toEqual([undefined, false, false])
     const received = { tree: newTree(), sessions: new Map([[9n, 1]]), nodesWithoutAcl: [] }
     state.replace(received, zxidOf(1, 1))
     // The second one replaces a tree that never was on disk.

@@ -1,4 +1,5 @@
 import { adler32, OPEN_ACL_UNSAFE, writeACL, Writer } from '@zabra/protocol'
+import { SeededRandom, type MemoryDisk } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
@@ -117,6 +118,23 @@ async function diskWith(bytes: Uint8Array, name = FILE.name) {
   return disk
 }
 
+/** Counts the files of a disk that are open. */
+function watched(disk: MemoryDisk) {
+  let count = 0
+  const openRead = disk.openRead.bind(disk)
+  disk.openRead = async (path) => {
+    const reader = await openRead(path)
+    const close = reader.close.bind(reader)
+    count++
+    reader.close = () => {
+      count--
+      return close()
+    }
+    return reader
+  }
+  return { disk, open: () => count }
+}
+
 async function load(content: SnapshotBytes, tree: Tree = newTree(), pause?: () => Promise<void>) {
   return await loadSnapshot(await diskWith(content.bytes), FOLDER, FILE, tree, nodeCompression, pause)
 }
@@ -160,6 +178,25 @@ describe('a snapshot', () => {
 
   it('with a digest of a later version has none that can be compared', async () => {
     expect(await load(valid().digest(9, 3).seal())).toMatchObject({ digest: undefined })
+  })
+
+  it('may have no sessions, and no lists', async () => {
+    const content = new SnapshotBytes()
+      .head()
+      .sessions(0)
+      .acls(0)
+      .nodes([{ path: '' }])
+      .seal()
+    expect(await load(content)).toMatchObject({ nodes: 1, sessions: new Map() })
+  })
+
+  it('is closed once it is loaded, and when it is rejected', async () => {
+    const truncated = valid().bytes.subarray(0, 100)
+    for (const bytes of [valid().bytes, truncated]) {
+      const { disk, open } = watched(await diskWith(bytes))
+      await loadSnapshot(disk, FOLDER, FILE, newTree(), nodeCompression).catch(() => {})
+      expect(open()).toBe(0)
+    }
   })
 
   it('names the nodes whose access control list it lacks', async () => {
@@ -323,8 +360,10 @@ describe('a snapshot', () => {
 
 describe('a streamed snapshot', () => {
   const content = (): SnapshotBytes => new SnapshotBytes().sessions().acls().nodes()
-  const stream = async (written: SnapshotBytes, tree = newTree()) => {
-    const chunks = [written.bytes]
+  const stream = async (written: SnapshotBytes, tree = newTree(), chunkBytes = 1 << 20) => {
+    const { bytes } = written
+    const chunks: Uint8Array[] = []
+    for (let at = 0; at < bytes.length; at += chunkBytes) chunks.push(bytes.subarray(at, at + chunkBytes))
     return await loadSnapshotStream({ next: async () => chunks.shift() }, 'the leader', tree, 9)
   }
   const signed = (signature: string): SnapshotBytes => {
@@ -345,6 +384,12 @@ describe('a streamed snapshot', () => {
       [],
       9,
     ])
+  })
+
+  it('may be cut anywhere', async () => {
+    const tree = newTree()
+    const { nodes, rest } = await stream(signed('BenWasHere'), tree, 1)
+    expect([nodes, rest.length, tree.dataOf(tree.find('/a/b'))!.length]).toEqual([3, 0, 9])
   })
 
   it.each([
@@ -386,6 +431,22 @@ describe('the check of the end of a snapshot', () => {
     expect(await complete(await snappy(valid().bytes), 'snapshot.9.snappy')).toEqual([true, true])
   })
 
+  it('finds the seal of a compressed file of several parts', async () => {
+    // Bytes that cannot be compressed.
+    const data = new SeededRandom(1).bytes(100_000)
+    const nodes = [{ path: '' }, { path: '/a', data }]
+    const { bytes } = new SnapshotBytes().head().sessions().acls().nodes(nodes).seal()
+    for (const [pack, name] of [
+      [gzip, 'snapshot.9.gz'],
+      [snappy, 'snapshot.9.snappy'],
+    ] as const) {
+      const file = await pack(bytes)
+      // More than is decompressed at once.
+      expect(file.length).toBeGreaterThan(1 << 15)
+      expect(await complete(file, name)).toEqual([true, true])
+    }
+  })
+
   it('fails for a file of less than 10 bytes', async () => {
     const end = [0, 0, 0, 1, 0x2f]
     expect(await complete(Uint8Array.from([0, 0, 0, 0, ...end]))).toEqual([false, false])
@@ -423,11 +484,12 @@ describe('the check of the end of a snapshot', () => {
   })
 
   it('rejects when the disk fails, and closes the file', async () => {
-    const disk = await diskWith(await gzip(valid().bytes), 'snapshot.9.gz')
+    const { disk, open } = watched(await diskWith(await gzip(valid().bytes), 'snapshot.9.gz'))
     let reads = 0
     disk.injectFault = (call) => (call === 'read' && ++reads > 1 ? { code: 'EIO' } : undefined)
     await expect(hasFinalSeal(disk, FOLDER, 'snapshot.9.gz', nodeCompression)).rejects.toMatchObject({
       code: 'EIO',
     })
+    expect(open()).toBe(0)
   })
 })

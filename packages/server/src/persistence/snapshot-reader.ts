@@ -83,7 +83,7 @@ export async function hasFinalSeal(
       joined.set(chunk.subarray(-5), end.length)
       end = joined.slice(-5)
     }
-    return end.length === 5 && SEAL_END.every((byte, i) => byte === end[i])
+    return SEAL_END.every((byte, i) => byte === end[i])
   } catch (error) {
     if (error instanceof DamageError) return false
     throw error

@@ -1,4 +1,12 @@
-import { CreateMode, ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
+import {
+  CreateMode,
+  ErrorCode,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Reader,
+  writeMultiRequest,
+  Writer,
+} from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import type { ClientChannel } from '../connections/client-channel.ts'
@@ -82,6 +90,7 @@ async function given({ hasObservers, canUpgradeSessions = false }: Given = {}) {
     runs,
     pipeline,
     tree,
+    callback,
     run,
     localSessions: clientService.localSessions!,
     heard: (at: number) => void (heardAt = at),
@@ -125,6 +134,14 @@ interface CommitOptions {
   readonly sessionId: bigint
   readonly digest: LoggedTxn['digest']
 }
+
+const creating = (type: number, flags: number): Uint8Array => {
+  const writer = new Writer()
+  writeMultiRequest(writer, [{ type: type as 1, path: '/g', data: null, acl: OPEN_ACL_UNSAFE, flags }])
+  return writer.take()
+}
+const MULTI_WITH_EPHEMERAL = creating(OpCode.create, CreateMode.EPHEMERAL)
+const MULTI_WITH_CREATE2 = creating(OpCode.create2, CreateMode.PERSISTENT)
 
 /** The end of a session that is applied in several turns. */
 const LARGE_END: Txn = {
@@ -224,16 +241,21 @@ describe('LearnerPipeline', () => {
     })
 
     it('finishes it when its role ends, the table of sessions included, and calls nothing back', async () => {
-      const { commit, pipeline, run, tree, table, write, reports, clock } = await given()
+      const { commit, pipeline, run, tree, table, write, reports, clock, callback } = await given()
       write(5, OpCode.create, createBody('/a'))
-      const last = commit(0, LARGE_END)
+      run(() => pipeline.closeSession(SESSION, 6, callback, 0))
       commit(5, createOf('/a'))
+      const last = commit(6, LARGE_END)
+      commit(0, createOf('/b'))
       expect([tree.isApplying, table.has(SESSION)]).toEqual([true, true])
       run(() => pipeline.end())
       // The next role begins with this tree and these sessions.
       expect([tree.isApplying, tree.lastZxid, table.has(SESSION)]).toEqual([false, last, false])
       await clock.untilIdle()
-      expect([tree.lastZxid, reports.filter((report) => report.startsWith('applied'))]).toEqual([last, []])
+      expect([tree.lastZxid, reports.filter((report) => report.startsWith('applied'))]).toEqual([
+        last,
+        ['applied 5: 0'],
+      ])
     })
 
     it('applies nothing of one that it still decodes when its role ends', async () => {
@@ -247,24 +269,23 @@ describe('LearnerPipeline', () => {
     })
   })
 
-  it('decodes transactions of 8192 bytes and more in several turns', async () => {
+  it.each([
+    [8191, true],
+    [8192, false],
+  ])('decodes a transaction of %i bytes in one turn: %s', async (length, isAtOnce) => {
     const { commitBytes, tree, clock } = await given()
-    const of = (parts: number, rest: number, zxid: Zxid): Uint8Array => {
+    const encode = (path: string): Uint8Array => {
       const writer = new Writer()
-      const txns = [
-        ...Array.from({ length: parts }, (_, i): SubTxn => createOf(`/${zxid}-${i}`)),
-        createOf(`/${zxid}`, { data: new Uint8Array(rest) }),
-      ]
-      const header = { sessionId: SESSION, cxid: 0, zxid, time: 1 }
+      const check = (checked: string): SubTxn => ({ type: OpCode.check, path: checked, version: -1 })
+      const txns = [...Array.from({ length: 450 }, () => check('/')), check(path)]
+      const header = { sessionId: SESSION, cxid: 0, zxid: EPOCH + 1, time: 1 }
       encodeLoggedTxn(writer, { header, txn: { type: OpCode.multi, txns }, digest: undefined })
       return writer.take()
     }
-    const sized = (bytes: number, zxid: Zxid) => of(60, bytes - of(60, 0, zxid).length, zxid)
-    commitBytes(sized(8191, EPOCH + 1))
-    expect(tree.lastZxid).toBe(EPOCH + 1)
-    commitBytes(sized(8192, EPOCH + 2))
+    commitBytes(encode(`/${'x'.repeat(length - encode('/').length)}`))
+    expect(tree.isApplying).toBe(isAtOnce)
     await clock.untilIdle()
-    expect(tree.lastZxid).toBe(EPOCH + 2)
+    expect(tree.lastZxid).toBe(EPOCH + 1)
   })
 
   it('calls nothing back after its role, and forwards nothing of an observer', async () => {
@@ -334,22 +355,32 @@ describe('LearnerPipeline', () => {
         write(1, OpCode.create, createBody('/p'), LOCAL),
         write(2, OpCode.create, createBody('/e', CreateMode.EPHEMERAL), LOCAL),
         write(3, OpCode.create, createBody('/f', CreateMode.EPHEMERAL), LOCAL),
+        // The leader answers a multi of a session that it does not know.
+        write(4, OpCode.multi, MULTI_WITH_EPHEMERAL, LOCAL),
       ]
       return [session.isLocal, errors, forwarded.map(({ type, identities }) => [type, identities.length])]
     }
-    const { create, createSession } = OpCode
+    const { create, createSession, multi } = OpCode
     expect(await types(true)).toEqual([
       false,
-      [0, 0, 0],
+      [0, 0, 0, 0],
       [
         [create, 0],
         [createSession, 0],
         [create, 0],
         [create, 0],
+        [multi, 0],
       ],
     ])
     const err = ErrorCode.EPHEMERALONLOCALSESSION
-    expect(await types(false)).toEqual([true, [0, err, err], [[create, 0]]])
+    expect(await types(false)).toEqual([
+      true,
+      [0, err, err, 0],
+      [
+        [create, 0],
+        [multi, 0],
+      ],
+    ])
   })
 
   it('reports the user of a session when its transaction is applied, and no other', async () => {
@@ -377,5 +408,18 @@ describe('LearnerPipeline', () => {
     commit(1, { type: OpCode.multi, txns })
     await clock.untilIdle()
     expect(reports).toEqual([`part ${OpCode.check} true`, 'applied 1: 0'])
+  })
+
+  it('reports a part that creates a node as the client sent it, and as an error in a multi that failed', async () => {
+    const { write, commit, reports } = await given()
+    for (const xid of [1, 2]) write(xid, OpCode.multi, MULTI_WITH_CREATE2)
+    commit(1, { type: OpCode.multi, txns: [createOf('/g')] })
+    commit(2, { type: OpCode.multi, txns: [{ type: OpCode.error, err: ErrorCode.NODEEXISTS }] })
+    expect(reports).toEqual([
+      `part ${OpCode.create2} true`,
+      'applied 1: 0',
+      `part ${OpCode.error} false`,
+      expect.stringContaining('applied 2: '),
+    ])
   })
 })

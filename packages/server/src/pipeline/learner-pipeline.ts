@@ -280,8 +280,8 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     this.#revalidations.clear()
     this.#syncs.length = 0
     this.#outstanding = 0
-    // The tree and its sessions must not stay inconsistent. Transactions that wait are in the log.
-    if (this.#options.tree.isApplying) this.#applying.drainCurrent()
+    // The tree and its sessions must not stay inconsistent. One that is still decoded stops, as those that wait: they are in the log.
+    this.#applying.drainCurrent()
     this.#applying.abort()
   }
 
