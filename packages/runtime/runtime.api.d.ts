@@ -264,6 +264,7 @@ export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
 export interface Logger {
     level?: string | undefined;
+    readonly lost?: number | undefined;
     error(context: object, message: string): void;
     warn(context: object, message: string): void;
     info(context: object, message: string): void;

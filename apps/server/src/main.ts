@@ -1,17 +1,22 @@
 #!/usr/bin/env node
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { checkFiles, createServer } from '@zabra/server'
 import { raiseInliningLimits } from './compiler.ts'
 import { toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
 import { run } from './run.ts'
 
+/** Time for the reader of the log to read what waits when the server has stopped, in milliseconds. */
+const LAST_LINES_MS = 1000
+
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
 }
 const terminal = process.stdout.isTTY
 const format = process.env['LOG_FORMAT'] || (terminal ? 'text' : 'json')
-const pretty = format === 'text' ? (await import('pino-pretty')).default : undefined
+const pretty = format === 'text' ? (await import('pino-pretty')).default.prettyFactory : undefined
 
 // After an uncaught error the state of the process is unknown: print the error and exit.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const)
@@ -56,5 +61,8 @@ process.exitCode = await run({
   },
   exit: (code) => process.exit(code),
 })
+// A reader that is behind gets the last lines, one that has stopped does not keep the server alive.
+if (process.stdout.writableLength > 0)
+  await Promise.race([once(process.stdout, 'drain'), setTimeout(LAST_LINES_MS)])
 // Open handles, such as the socket of a client that does not close it, must not keep a stopped server alive.
 process.exit()

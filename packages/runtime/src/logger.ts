@@ -5,6 +5,8 @@ export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
 export interface Logger {
   /** The least important level that is written; set it to change it. Absent where it cannot be changed. */
   level?: string | undefined
+  /** Entries that were lost since the start, because their reader was too slow. Absent where none is. */
+  readonly lost?: number | undefined
   error(context: object, message: string): void
   warn(context: object, message: string): void
   info(context: object, message: string): void

@@ -230,6 +230,15 @@ export class Server {
     this.#child?.kill(name)
   }
 
+  /** Stops to read what the server writes, until `readOutput`. */
+  ignoreOutput(): void {
+    this.#child?.stdout?.pause()
+  }
+
+  readOutput(): void {
+    this.#child?.stdout?.resume()
+  }
+
   /** Whether SIGSTOP has stopped all of its threads. */
   get isStopped(): boolean {
     const tasks = `/proc/${this.#child?.pid}/task`

@@ -23,6 +23,10 @@ export class CountedLogger implements Logger {
     this.#logger.level = level
   }
 
+  get lost(): number | undefined {
+    return this.#logger.lost
+  }
+
   error(context: object, message: string): void {
     this.#count('error')
     this.#logger.error(context, message)

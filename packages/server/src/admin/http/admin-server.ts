@@ -397,8 +397,8 @@ export class AdminServer {
 
   async #collect(): Promise<CollectedFigures> {
     const disks = new Map<string, DiskSpace>()
-    const logLines = this.#logLines
-    if (this.#target === undefined) return { disks, logLines }
+    const log = { logLines: this.#logLines, logLost: this.#platform.logger.lost }
+    if (this.#target === undefined) return { disks, ...log }
     const { directories, platform, service } = this.#target
     if (service !== undefined) this.#survey.refresh(service.tree)
     for (const folder of new Set([directories.snapshots, directories.logs])) {
@@ -408,7 +408,7 @@ export class AdminServer {
     }
     const newest = await newestSnapshot(platform.disk, directories).catch(() => undefined)
     const sizes = await fileSizes(platform.disk, directories).catch(() => undefined)
-    return { disks, logLines, tree: this.#survey.report, lastSnapshotAt: newest?.at, sizes }
+    return { disks, ...log, tree: this.#survey.report, lastSnapshotAt: newest?.at, sizes }
   }
 
   // Commands

@@ -61,6 +61,7 @@ async function metricsOfProcess(): Promise<string> {
     return [
       ...prometheusText(server as Member, {
         logLines: { info: 1 },
+        logLost: 0,
         disks: new Map([[dataDir, { free: 1, size: 2 }]]),
         lastSnapshotAt: 0,
         sizes: { snapshots: 1, logs: 2 },

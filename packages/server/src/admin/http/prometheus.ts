@@ -46,6 +46,8 @@ const PAUSE_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1
 export interface CollectedFigures {
   /** Lines of the log by level. */
   readonly logLines: Readonly<Record<string, number>>
+  /** Lines of the log that were lost; undefined where none is. */
+  readonly logLost?: number | undefined
   /** Bytes by directory; without those that could not be read. */
   readonly disks: ReadonlyMap<string, DiskSpace>
   /** The last walk of the tree; undefined before the first. */
@@ -62,7 +64,7 @@ export interface CollectedFigures {
  */
 export function* prometheusText(
   target: AdminTarget | undefined,
-  { logLines, disks, tree, lastSnapshotAt, sizes }: CollectedFigures,
+  { logLines, logLost, disks, tree, lastSnapshotAt, sizes }: CollectedFigures,
   adminCertificateEnd?: number,
 ): Generator<string> {
   const server = target?.service
@@ -74,6 +76,7 @@ export function* prometheusText(
   yield family('zabra_log_lines_total', 'counter')
   for (const [level, lines] of Object.entries(logLines))
     yield `zabra_log_lines_total{level="${level}"} ${lines}\n`
+  if (logLost !== undefined) yield* counter('zabra_log_lost_total', logLost)
   if (target === undefined) return
   yield family('zabra_ready_check', 'gauge')
   for (const { name, isOk } of readiness(target).checks)

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest'
+import { until } from './ensemble/ensemble.ts'
+import { bytes } from './harness/bytes.ts'
+import { Client } from './harness/client.ts'
+import { op } from './harness/opcodes.ts'
+import { freePort } from './harness/ports.ts'
+import { Server } from './harness/servers.ts'
+
+/** More lines than the pipe and the memory for them can hold. */
+const WRITES = 12_000
+
+it('a server serves on while the reader of its log has stopped, and tells it then how many lines are lost', async () => {
+  const adminPort = await freePort()
+  // Without a file, audit lines are lines of the log.
+  const config = { 'audit.enable': 'true', 'admin.enableServer': 'true', 'admin.serverPort': adminPort }
+  await using server = await Server.start({ kind: 'zabra', config })
+  const lost = async (): Promise<number> => {
+    const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+    return Number(/^zabra_log_lost_total (\d+)/m.exec(text)?.[1])
+  }
+  const client = await Client.connect(server.port)
+  await client.create('/a')
+  expect(await lost()).toBe(0)
+  server.ignoreOutput()
+  const body = bytes().str('/a').buffer('x').int(-1).done()
+  const replies = await Promise.all(Array.from({ length: WRITES }, () => client.request(op.setData, body)))
+  expect(replies.filter(({ err }) => err === 0)).toHaveLength(WRITES)
+  const lines = await lost()
+  expect(lines).toBeGreaterThan(0)
+  server.readOutput()
+  await until('the line about lost ones', () => Promise.resolve(server.output.includes(`"lost":${lines},`)))
+  await client.close()
+  await server.stop()
+  expect(server.output).toContain('Stopped; everything is on disk')
+}, 60_000)
