@@ -316,6 +316,25 @@ describe('an audit file that cannot be written', () => {
     expect(server.logLines.map(({ sentence }) => sentence)).toContain('The audit file can be written again')
   })
 
+  it('counts the lines that are lost while its disk is full, and says how many once there is room', async () => {
+    const platform = new ManualPlatform()
+    const settings = defaults({ dataDir: '/data', auditEnabled: true, auditFile: '/audit.log' })
+    const log = (await AuditLog.open(settings, platform.platform(silentLogger)))!
+    platform.disk.injectFault = (operation) => (operation === 'write' ? { code: 'ENOSPC' } : undefined)
+    const event = { category: 'writes', operation: 'create', result: 'success' } as const
+    const path = `/${'x'.repeat(4000)}`
+    for (let i = 0; i < 1500; i++) log.record({ ...event, path })
+    await platform.advance(10)
+    expect(log.lost).toBeGreaterThan(400)
+    expect(log.refusesWrites).toBe(false)
+    platform.disk.injectFault = undefined
+    await platform.advance(1000)
+    await log.close()
+    const text = new TextDecoder().decode(await platform.disk.readFile('/audit.log'))
+    expect(text.match(/operation=create/g)).toHaveLength(1500 - log.lost)
+    expect(text).toMatch(new RegExp(`operation=auditLinesLost\tlost=${log.lost}\tresult=failure\n$`))
+  })
+
   it('refuses writes where the settings ask for it', async () => {
     const client = await start({ auditOnFailure: 'refuse' })
     server.disk.injectFault = (operation, path) =>
