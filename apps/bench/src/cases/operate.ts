@@ -14,20 +14,27 @@ import { create, measureDuring, numbered } from './holds.ts'
 interface Way {
   readonly name: string
   readonly settings: (folder: string, adminPort: number) => Readonly<Record<string, string | number>>
-  readonly isProbed?: true
+  /** Paths of the HTTP port that are read each second meanwhile. */
+  readonly probes?: readonly string[]
   /** What it may cost, in percent. */
   readonly limit?: number
 }
+
+const withAdminPort = (_: string, adminPort: number): Readonly<Record<string, string | number>> => ({
+  'admin.enableServer': 'true',
+  'admin.serverPort': adminPort,
+})
 
 const NOTHING: Way = { name: 'nothing', settings: () => ({}) }
 const WAYS: readonly Way[] = [
   NOTHING,
   {
     name: 'metrics and health each second',
-    settings: (_, adminPort) => ({ 'admin.enableServer': 'true', 'admin.serverPort': adminPort }),
-    isProbed: true,
+    settings: withAdminPort,
+    probes: ['/metrics', '/readyz'],
     limit: 2,
   },
+  { name: 'top each second', settings: withAdminPort, probes: ['/api/v1/top'], limit: 2 },
   {
     name: 'an audit log',
     settings: (folder) => ({ 'audit.enable': 'true', 'audit.file': join(folder, 'audit.log') }),
@@ -52,12 +59,12 @@ async function read(port: number, path: string, method = 'GET'): Promise<number>
   return bytes
 }
 
-/** Runs `body` while metrics and readiness are read each second. */
-async function whileProbing<T>(port: number, body: () => Promise<T>): Promise<T> {
+/** Runs `body` while paths are read each second. */
+async function whileProbing<T>(port: number, paths: readonly string[], body: () => Promise<T>): Promise<T> {
   const stop = new AbortController()
   const probing = (async () => {
     while (!stop.signal.aborted) {
-      await Promise.all([read(port, '/metrics'), read(port, '/readyz')])
+      await Promise.all(paths.map((path) => read(port, path)))
       await wait(PROBE_MS, undefined, { signal: stop.signal }).catch(() => {})
     }
   })()
@@ -120,7 +127,7 @@ async function measureInTurns(options: BenchOptions, ways: readonly RunningWay[]
       for (let index = 0; index < ways.length; index++) {
         const way = ways[(turn + index) % ways.length]!
         const body = (): Promise<Measured> => measure(way.peer, work, options)
-        const measured = way.isProbed === true ? await whileProbing(way.adminPort, body) : await body()
+        const measured = await whileProbing(way.adminPort, way.probes ?? [], body)
         ;(way.measured[work] ??= []).push(measured)
       }
 }
@@ -128,7 +135,7 @@ async function measureInTurns(options: BenchOptions, ways: readonly RunningWay[]
 const cost: Case = {
   name: 'operate-cost',
   about:
-    'what metrics and probes each second, and an audit log, cost a server; some five minutes with --seconds 5',
+    'what metrics, probes and `top` each second, and an audit log, cost a server; some six minutes with --seconds 5',
   only: 'zabra',
   run: async (context) => {
     const { note } = context
