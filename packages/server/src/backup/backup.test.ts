@@ -423,7 +423,11 @@ describe('the feature level of a backup', () => {
     await backUp()
     expect((await load()).level).toBe(0)
     await create('/b')
-    await writeBackup(store, { ...sourceOf(server.http), level: 1 }, { clock, compression, snapshot: 'never' })
+    await writeBackup(
+      store,
+      { ...sourceOf(server.http), level: 1 },
+      { clock, compression, snapshot: 'never' },
+    )
     const loaded = await load()
     expect(loaded.level).toBe(1)
     const restored = new MemoryDisk()

@@ -78,7 +78,11 @@ export const backupRoutes: readonly ApiRoute[] = [
 async function beginRestore({ target, request, restores }: ApiCall): Promise<HttpResponse> {
   const level = Number(request.query.get('level') ?? 0)
   if (!Number.isInteger(level) || level < 0 || level > MAX_FEATURE_LEVEL)
-    return problem(400, 'The level is not understood', `Expected level=n with n from 0 to ${MAX_FEATURE_LEVEL}.`)
+    return problem(
+      400,
+      'The level is not understood',
+      `Expected level=n with n from 0 to ${MAX_FEATURE_LEVEL}.`,
+    )
   if (level > target.features.finalized)
     return problem(
       409,
