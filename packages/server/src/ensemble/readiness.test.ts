@@ -69,6 +69,33 @@ async function loseQuorum(ensemble: Ensemble, survivor: number): Promise<number>
   return survivor
 }
 
+/**
+ * Restarts a follower, whose leader sends a snapshot of a large tree, and holds the writes of that. Returns its id and a function that lets
+ * it go on.
+ */
+async function receiveSnapshot(
+  ensemble: Ensemble,
+  leader: number,
+  id: number,
+): Promise<[number, () => void]> {
+  const { disk } = ensemble.member(id)
+  await ensemble.member(id).crash()
+  const client = await ensemble.client(leader)
+  for (let xid = 1; xid <= 20; xid++) client.create(xid, `/large-${xid}`, 0, 'x'.repeat(500_000))
+  await ensemble.receive(client, 20)
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  let isHeld = false
+  const { length } = ensemble.lines
+  disk.beforeWrite = async () => {
+    isHeld ||= ensemble.lines.slice(length).some((line) => line.includes('"how":"snap"'))
+    if (isHeld) await held
+  }
+  await ensemble.member(id).start()
+  await ensemble.until('a snapshot', () => isHeld)
+  return [id, release]
+}
+
 /** Stops a server that drains first, and leaves it in between. */
 async function stopping(): Promise<Arranged> {
   const server = await TestServer.start({ stopDrainMs: 1000 })
@@ -213,6 +240,15 @@ const rows: readonly Row[] = [
       }),
   ],
   [
+    'a follower that receives a snapshot of a large tree',
+    '200 200 503 503 503',
+    'sync',
+    () =>
+      member(async (ensemble, leader, follower) => (await receiveSnapshot(ensemble, leader, follower))[0], {
+        forceSnapshotSync: true,
+      }),
+  ],
+  [
     'a member that was cut off and has its leader again',
     '200 200 200 200 200',
     '',
@@ -223,6 +259,34 @@ const rows: readonly Row[] = [
       }),
   ],
 ]
+
+it('a follower that receives a snapshot says how far it is, and is ready once it has the tree', async () => {
+  const ensemble = await Ensemble.start(3, { forceSnapshotSync: true })
+  const leader = ensemble.leader!
+  const [id, release] = await receiveSnapshot(ensemble, leader, leader === 1 ? 2 : 1)
+  const ready = (query = ''): Promise<{ status: number; text: string }> =>
+    ensemble.member(id).http.request(`/readyz${query}`)
+  expect((await ready('?verbose')).text).toMatch(
+    new RegExp(`^\\[-\\]sync snap from server ${leader}, \\d{6,} bytes so far$`, 'm'),
+  )
+  release()
+  await ensemble.until('a synced follower', () => ensemble.server(id).serving)
+  expect(await ready()).toMatchObject({ status: 200 })
+  expect(await ensemble.read(id, '/large-20')).toEqual(['1:0'])
+})
+
+it('probes write nothing to the log and change nothing', async () => {
+  const server = await TestServer.start()
+  await server.untilIdle()
+  const { length } = server.logLines
+  for (let second = 0; second < 60; second++) {
+    for (let probe = 0; probe < 20; probe++)
+      for (const path of ['/readyz', '/livez']) expect((await server.http.request(path)).status).toBe(200)
+    await server.advance(1000)
+  }
+  expect(server.logLines.slice(length)).toEqual([])
+  await server.stop()
+})
 
 describe('the health of', () => {
   it.each(rows)('%s is %s, for the reason "%s"', async (_, statuses, failed, arrange) => {
