@@ -81,7 +81,11 @@ export class Database {
     this.#context = context
     this.folders = folders
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
-    this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange, recovery.replayed)
+    this.#history = new LogHistory(
+      { disk: platform.disk, clock: platform.clock, folder: folders.logs },
+      recovery.logRange,
+      recovery.replayed,
+    )
     this.#isFullSyncRequested = !this.isEligibleToVote
     const { snapshotMs, logMs, replayed } = recovery
     this.recoveryTimes = { snapshotMs, logMs, replayed }

@@ -1,21 +1,29 @@
-import type { Disk } from '@zabra/runtime'
+import type { Clock, Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { readLog, type LogRange, type RawTxn } from '../persistence/index.ts'
+import { pauseAfter, readLog, type LogRange, type RawTxn } from '../persistence/index.ts'
 import { LogCursor } from './log-cursor.ts'
+
+/** How long a read of the log holds the event loop at a time, in milliseconds. */
+const SLICE_MS = 3
+
+/** Where a log history is read from. */
+export interface LogHistorySource {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly folder: string
+}
 
 /** Holds the range of the log that may be served to learners, and the cursors that read it. */
 export class LogHistory {
-  readonly #disk: Disk
-  readonly #folder: string
+  readonly #source: LogHistorySource
   readonly #cursors = new Set<LogCursor>()
   /** The transactions that may be served. */
   range: LogRange
   /** Transactions after the newest snapshot. */
   txnsSinceSnapshot: number
 
-  constructor(disk: Disk, folder: string, range: LogRange, txnsSinceSnapshot: number) {
-    this.#disk = disk
-    this.#folder = folder
+  constructor(source: LogHistorySource, range: LogRange, txnsSinceSnapshot: number) {
+    this.#source = source
     this.range = range
     this.txnsSinceSnapshot = txnsSinceSnapshot
   }
@@ -33,13 +41,14 @@ export class LogHistory {
 
   /** Opens a cursor over the transactions after `after` up to `upTo`. `waitUntilDurable` is awaited before the first read. */
   read(after: Zxid, upTo: Zxid, waitUntilDurable: () => Promise<void>): AsyncIterableIterator<RawTxn> {
+    const { disk, clock, folder } = this.#source
     const cursor = new LogCursor(
       after,
       async () => {
         await waitUntilDurable()
-        return readLog(this.#disk, this.#folder, after, upTo)
+        return readLog(disk, folder, after, upTo, pauseAfter(clock, SLICE_MS))
       },
-      { logRange: this.range, folder: this.#folder, upTo },
+      { logRange: this.range, folder, upTo },
       () => this.#cursors.delete(cursor),
     )
     this.#cursors.add(cursor)

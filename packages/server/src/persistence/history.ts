@@ -3,6 +3,7 @@ import type { Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import { DamageError } from './errors.ts'
 import { logsIn } from './file-names.ts'
+import type { Pause } from './pause.ts'
 import { scanLog, type ScanEnd, type ScanStart } from './log-scan.ts'
 
 /** An encoded transaction, as the log and a proposal carry it. */
@@ -18,13 +19,15 @@ const READ_AHEAD_BYTES = 1 << 18
 /**
  * Yields the transactions of the log after `after` up to `upTo`, beginning with the file whose name says that it holds `after`.
  * The caller checks whether the first one follows `after`. Throws a `DamageError` where a file is corrupt or transactions are
- * missing between two others. Reads nothing after `upTo`, so the log may be written meanwhile.
+ * missing between two others. Reads nothing after `upTo`, so the log may be written meanwhile. `pause` is called after each entry that is
+ * read, also up to `after`.
  */
 export async function* readLog(
   disk: Disk,
   folder: string,
   after: Zxid,
   upTo: Zxid,
+  pause?: Pause,
 ): AsyncGenerator<RawTxn, void, undefined> {
   const files = logsIn(await disk.list(folder))
   const first = Math.max(
@@ -35,7 +38,7 @@ export async function* readLog(
   for (const { name, zxid } of files.slice(first)) {
     if (zxid > upTo) break
     const path = `${folder}/${name}`
-    for await (const entry of readFile(disk, path, last, upTo)) {
+    for await (const entry of readFile(disk, path, { after: last, upTo, pause })) {
       if (last !== after && !isSuccessor(entry.zxid, last)) throw missing(path, last, entry)
       last = entry.zxid
       yield entry
@@ -56,8 +59,7 @@ interface PlacedTxn extends RawTxn {
 async function* readFile(
   disk: Disk,
   path: string,
-  after: Zxid,
-  upTo: Zxid,
+  { after, upTo, pause }: { readonly after: Zxid; readonly upTo: Zxid; readonly pause: Pause | undefined },
 ): AsyncGenerator<PlacedTxn, void, undefined> {
   let from: ScanStart | undefined
   let known = after
@@ -80,6 +82,7 @@ async function* readFile(
         return !more && entry.zxid < upTo
       },
       from,
+      pause,
     )
     yield* ahead
     const last = ahead.at(-1)
