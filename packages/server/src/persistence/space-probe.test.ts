@@ -69,3 +69,16 @@ it('waitForSpace reports no space when the log ceases to wait during the probe',
   await pass(1000)
   expect([disk.writes, state.found]).toEqual([1, 0])
 })
+
+it('waitForSpace writes to the disk itself, since a file system may find a lack of space only then', async () => {
+  const { disk, state, pass } = given()
+  const opened: unknown[] = []
+  const openWrite = disk.openWrite.bind(disk)
+  disk.openWrite = (path, options) => {
+    opened.push(options)
+    return openWrite(path, options)
+  }
+  state.free = MIB
+  await pass(1000)
+  expect(opened).toEqual([{ create: true, durable: true }])
+})
