@@ -283,6 +283,21 @@ describe('verify', () => {
     expect(await defects()).toEqual([])
   })
 
+  it('finds two files of equal length that were exchanged', async () => {
+    await create('/a', 'data')
+    await backUp()
+    await create('/b', 'date')
+    await backUp()
+    await create('/c', 'dats')
+    await backUp()
+    const logs = disk.paths().filter((path) => path.includes('/log/'))
+    const [one, other] = await Promise.all(logs.slice(-2).map((path) => disk.readFile(path)))
+    expect(one!.length).toBe(other!.length)
+    disk.putFile(logs.at(-2)!, other!)
+    disk.putFile(logs.at(-1)!, one!)
+    expect(await defects()).toHaveLength(2)
+  })
+
   it('finds the manifest of another target', async () => {
     await create('/a')
     await backUp()

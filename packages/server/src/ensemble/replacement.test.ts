@@ -119,6 +119,30 @@ describe('a snapshot that is sent to the leader', () => {
     expect(await agreed(ensemble)).toBe('new')
   })
 
+  it('reaches five members and all their clients: each gets a new session, no earlier zxid, and one line is audited', async () => {
+    const ensemble = await start(5, { auditEnabled: true })
+    const leader = ensemble.leader!
+    const clients = []
+    for (let index = 0; index < (IS_LONG ? 1000 : 25); index++) {
+      const client = await ensemble.client((index % 5) + 1)
+      client.ask(5, OpCode.addWatch, (w) => writeAddWatchRequest(w, { path: '/old', mode: 1 }))
+      clients.push(client)
+    }
+    await ensemble.advance(100)
+    const before = Math.max(...ensemble.running.map((server) => server.stats().lastZxid))
+    expect(await restore(ensemble, leader, await backup())).toMatchObject({ status: 202 })
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    expect(await agreed(ensemble)).toBe('new')
+    expect(clients.filter(({ closed }) => !closed)).toEqual([])
+    for (const [index, { session }] of clients.entries()) {
+      const at = (index % 5) + 1
+      expect(ensemble.server(at).stats().lastZxid).toBeGreaterThan(before)
+      const resumed = await ensemble.client(at, { resume: session!, seen: BigInt(before) })
+      expect(resumed.session?.timeOut).toBe(0)
+    }
+    expect(ensemble.lines.filter((line) => line.includes('/api/v1/restore'))).toHaveLength(1)
+  })
+
   it('keeps the configuration of the ensemble', async () => {
     const ensemble = await start(3, { reconfigEnabled: true })
     const text = (): string => {
