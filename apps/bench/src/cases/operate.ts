@@ -26,14 +26,15 @@ const withAdminPort = (_: string, adminPort: number): Readonly<Record<string, st
 })
 
 const NOTHING: Way = { name: 'nothing', settings: () => ({}) }
+const METRICS: Way = {
+  name: 'metrics and health each second',
+  settings: withAdminPort,
+  probes: ['/metrics', '/readyz'],
+  limit: 2,
+}
 const WAYS: readonly Way[] = [
   NOTHING,
-  {
-    name: 'metrics and health each second',
-    settings: withAdminPort,
-    probes: ['/metrics', '/readyz'],
-    limit: 2,
-  },
+  METRICS,
   { name: 'top each second', settings: withAdminPort, probes: ['/api/v1/top'], limit: 2 },
   {
     name: 'an audit log',
@@ -45,10 +46,18 @@ const WORKS = ['set', 'create', 'mixed'] as const
 /** Turns of each way for each work: the machine changes in the course of a run. */
 const TURNS = 4
 const PROBE_MS = 1000
+/** What the answers may take, in milliseconds. */
+const PROBE_LIMITS = [
+  ['/metrics', 20],
+  ['/readyz', 5],
+] as const
 /** Nodes that the trees of these cases hold beside those of the load. */
 const NODES = 1_000_000
 const SESSIONS = 10_000
 const WATCHES_EACH = 100
+
+const percentile = (values: readonly number[], share: number): number =>
+  values.toSorted((one, other) => one - other)[Math.ceil(values.length * share) - 1] ?? 0
 
 /** Reads a path of the HTTP port to its end. Resolves to the number of bytes. */
 async function read(port: number, path: string, method = 'GET'): Promise<number> {
@@ -59,12 +68,26 @@ async function read(port: number, path: string, method = 'GET'): Promise<number>
   return bytes
 }
 
-/** Runs `body` while paths are read each second. */
-async function whileProbing<T>(port: number, paths: readonly string[], body: () => Promise<T>): Promise<T> {
+/** How long reads of a path took, in milliseconds. */
+type Times = Map<string, number[]>
+
+/** Runs `body` while paths are read each second, and adds how long that took to `times`. */
+async function whileProbing<T>(
+  port: number,
+  paths: readonly string[],
+  times: Times,
+  body: () => Promise<T>,
+): Promise<T> {
   const stop = new AbortController()
+  const timed = async (path: string): Promise<void> => {
+    const begun = performance.now()
+    await read(port, path)
+    times.set(path, [...(times.get(path) ?? []), performance.now() - begun])
+  }
   const probing = (async () => {
     while (!stop.signal.aborted) {
-      await Promise.all(paths.map((path) => read(port, path)))
+      // One after another: a page is not behind the one before.
+      for (const path of paths) await timed(path)
       await wait(PROBE_MS, undefined, { signal: stop.signal }).catch(() => {})
     }
   })()
@@ -118,18 +141,34 @@ async function startWay({ start }: CaseContext, way: Way): Promise<RunningWay> {
   return { ...way, adminPort: adminPort!, peer, measured: {} }
 }
 
-/** Measures all ways in turns; each way begins as often as any other. */
-async function measureInTurns(options: BenchOptions, ways: readonly RunningWay[]): Promise<void> {
-  for (const { peer } of ways)
-    await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 }))
-  for (let turn = 0; turn < TURNS; turn++)
-    for (const work of WORKS)
-      for (let index = 0; index < ways.length; index++) {
-        const way = ways[(turn + index) % ways.length]!
-        const body = (): Promise<Measured> => measure(way.peer, work, options)
-        const measured = await whileProbing(way.adminPort, way.probes ?? [], body)
-        ;(way.measured[work] ??= []).push(measured)
-      }
+/**
+ * Measures loads of servers that are operated in these ways, in turns; each way begins as often as any other. All servers run at once, so
+ * that turns are short; those that are not measured are idle.
+ */
+async function measureInTurns(
+  context: CaseContext,
+  wanted: readonly Way[],
+  works: readonly string[],
+  times: Times,
+): Promise<readonly RunningWay[]> {
+  const { options } = context
+  const ways: RunningWay[] = []
+  try {
+    for (const way of wanted) ways.push(await startWay(context, way))
+    for (const { peer } of ways)
+      await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 }))
+    for (let turn = 0; turn < TURNS; turn++)
+      for (const work of works)
+        for (let index = 0; index < ways.length; index++) {
+          const way = ways[(turn + index) % ways.length]!
+          const body = (): Promise<Measured> => measure(way.peer, work, options)
+          const measured = await whileProbing(way.adminPort, way.probes ?? [], times, body)
+          ;(way.measured[work] ??= []).push(measured)
+        }
+  } finally {
+    for (const { peer } of ways) await peer.stop()
+  }
+  return ways
 }
 
 const cost: Case = {
@@ -139,14 +178,8 @@ const cost: Case = {
   only: 'zabra',
   run: async (context) => {
     const { note } = context
-    // All servers run at once, so that they can be measured in short turns; those that are not measured are idle.
-    const ways: RunningWay[] = []
-    try {
-      for (const way of WAYS) ways.push(await startWay(context, way))
-      await measureInTurns(context.options, ways)
-    } finally {
-      for (const { peer } of ways) await peer.stop()
-    }
+    const times: Times = new Map()
+    const ways = await measureInTurns(context, WAYS, WORKS, times)
     for (const work of WORKS) {
       const of = (way: RunningWay, figure: keyof Measured): number =>
         median(way.measured[work]!.map((one) => one[figure]))
@@ -170,6 +203,33 @@ const cost: Case = {
         note({ name: `${work} processor time for ${name}`, unit: '%', better: 'lower', limit }, more('cpu'))
       }
     }
+    for (const [path, limit] of PROBE_LIMITS)
+      note(
+        { name: `GET ${path} p99 under load`, unit: 'ms', better: 'lower', limit },
+        percentile(times.get(path)!, 0.99),
+      )
+  },
+}
+
+const metricsCost: Case = {
+  name: 'metrics-cost',
+  about: 'what a scrape each second costs a server under writes, and how long it takes: two figures',
+  only: 'zabra',
+  run: async (context) => {
+    const times: Times = new Map()
+    const [without, scraped] = await measureInTurns(context, [NOTHING, METRICS], ['set'], times)
+    const costs = scraped!.measured['set']!.map(
+      ({ cpu }, turn) => 100 * (cpu / without!.measured['set']![turn]!.cpu - 1),
+    )
+    context.note(
+      { name: 'processor time of a set for metrics each second', unit: '%', better: 'lower', limit: 1 },
+      median(costs),
+    )
+    const [path, limit] = PROBE_LIMITS[0]
+    context.note(
+      { name: `GET ${path} p99 under load`, unit: 'ms', better: 'lower', limit },
+      percentile(times.get(path)!, 0.99),
+    )
   },
 }
 
@@ -252,4 +312,4 @@ export async function backUp(port: number): Promise<void> {
   }
 }
 
-export const operateCases: readonly Case[] = [cost, holds]
+export const operateCases: readonly Case[] = [cost, metricsCost, holds]
