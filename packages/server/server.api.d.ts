@@ -750,6 +750,7 @@ declare class NodeColumns {
 
 export declare class NodeStore {
     #private;
+    isAbsent: boolean;
     count: number;
     dataBytes: number;
     largestData: number;

@@ -39,6 +39,8 @@ const LONG_WATCHES = 3500
 /** What rows of lists with long names have in common. */
 const LONG_NAMES = 'nodes with names or paths of 10,000 characters'
 const IDENTITIES = 99
+/** The session that makes nodes lives on while rows without it take long. */
+const PING_MS = 5000
 const EPHEMERALS = 100_000
 
 /** Fewer than may be at a handshake at the same time. */
@@ -171,9 +173,13 @@ export const clientHolds: Case = {
       client.request(OpCode.create, (w) =>
         writeCreateRequest(w, { path: node, data, acl, flags: CreateMode.PERSISTENT }),
       )
+    let alive: NodeJS.Timeout | undefined
     try {
       await test('nothing', async () => {})
       const client = await openSession(port)
+      alive = setInterval(() => {
+        client.request(OpCode.ping, () => {}).catch(() => clearInterval(alive))
+      }, PING_MS)
       for (const folder of ['/m', '/n', '/listed', '/e']) await makeNode(client, folder)
       await makeNode(client, '/large', OPEN_ACL_UNSAFE, new Uint8Array(REQUEST_BYTES))
       await makeNode(client, '/guarded', asAcl(1000))
@@ -537,6 +543,7 @@ export const clientHolds: Case = {
       })
       client.destroy()
     } finally {
+      clearInterval(alive)
       await peer.stop()
     }
   },

@@ -26,10 +26,18 @@ const countRead = ({ tree }: Context, node: number, bytes: number): void =>
 function getData(context: Context, body: Reader, writer: Writer, caller: Caller): number {
   const { tree } = context
   const known = tree.store.findFromReader(body)
+  const { isAbsent } = tree.store
   const path = known === -1 ? body.string() : tree.pathOf(known)
   const hasWatch = body.bool()
   if (path === null) return ErrorCode.MARSHALLINGERROR
-  return writeData(context, known === -1 ? tree.find(path) : known, path, hasWatch, writer, caller)
+  return writeData(
+    context,
+    known === -1 && !isAbsent ? tree.find(path) : known,
+    path,
+    hasWatch,
+    writer,
+    caller,
+  )
 }
 
 /** Writes the data and the stat of a node; `node` is -1 for none. */
@@ -63,11 +71,12 @@ function attachData(tree: Tree, node: number, writer: Writer): void {
 function exists(context: Context, body: Reader, writer: Writer, caller: Caller): number {
   const { tree, watches } = context
   const known = tree.store.findFromReader(body)
+  const { isAbsent } = tree.store
   const path = known === -1 ? body.string() : tree.pathOf(known)
   const hasWatch = body.bool()
   if (path === null) return ErrorCode.MARSHALLINGERROR
   if (known === -1 && path.includes('\0')) return ErrorCode.BADARGUMENTS
-  const node = known === -1 ? tree.find(path) : known
+  const node = known === -1 && !isAbsent ? tree.find(path) : known
   if (node !== -1 && !canRead(context, node, caller)) return ErrorCode.NOAUTH
   if (hasWatch) watches.watchData(caller.listener, path)
   if (node === -1) return ErrorCode.NONODE

@@ -24,6 +24,26 @@ it('NodeStore hashes paths as PathIndex does after the index of the node found l
   expect([store.find('/first'), store.find('/second', index.hash('/second'))]).toEqual([NONE, node])
 })
 
+it('NodeStore knows that a path of ASCII is absent, and has others looked up as text', () => {
+  const store = new NodeStore(KEY)
+  const root = store.add('/', NONE)
+  store.add('/a', root)
+  store.add('/\u00fc', root)
+  const isAbsent = (path: string): readonly [number, boolean] => [
+    store.findFromReader(readerOf(path)),
+    store.isAbsent,
+  ]
+  expect(['/a', '/b', '/\u00fc', '/\u00e4', ''].map(isAbsent)).toEqual([
+    [1, false],
+    [NONE, true],
+    [NONE, false],
+    [NONE, false],
+    [NONE, false],
+  ])
+  store.findFromReader(new Reader(Uint8Array.of(255, 255, 255, 255)))
+  expect(store.isAbsent).toBe(false)
+})
+
 it('writeStat and writeStored write any numbers like the codecs of the protocol and of snapshots', () => {
   const exact = fc.maxSafeInteger()
   const int = fc.integer()

@@ -65,6 +65,8 @@ export class NodeStore {
   #found = NONE
   #foundPath = ''
   #foundHash = 0
+  /** Whether it is certain that no node has the path that `findFromReader` has read last. */
+  isAbsent = false
   count = 0
   /** Bytes of data of all nodes. */
   dataBytes = 0
@@ -98,6 +100,8 @@ export class NodeStore {
     const before = body.offset
     const start = body.skipBuffer()
     const node = start === -1 ? NONE : this.#index.findAscii(body.view, start, body.offset)
+    // The empty path is that of the root.
+    this.isAbsent = node === NONE && start !== -1 && body.offset > start && this.#index.isLastAscii
     if (node === NONE) body.offset = before
     else {
       this.#found = node

@@ -31,8 +31,9 @@ export class PathIndex {
   /** Odd factors. The second multiplies the text before it reaches the hash, so that no difference stays in the highest bits. */
   readonly #key: number
   readonly #textKey: number
-  /** The hash that the last `findAscii` computed. */
+  /** The hash that the last `findAscii` computed, unless the text was not ASCII. */
   lastHash = 0
+  isLastAscii = false
 
   /** `key` is secret: a client that knew it could choose paths with equal hashes, which would make lookups slow. */
   constructor(key: number) {
@@ -69,7 +70,8 @@ export class PathIndex {
       bits |= character
       hash = this.#mix(hash, character)
     }
-    if ((bits & 0x8080_8080) !== 0) return NONE
+    this.isLastAscii = (bits & 0x8080_8080) === 0
+    if (!this.isLastAscii) return NONE
     this.lastHash = hash
     const { table } = this.#shards[hash >>> 24]!
     const mask = table.length - 1
