@@ -1,3 +1,4 @@
+import { formatZxid } from '@zabra/protocol'
 import type { Platform } from '@zabra/runtime'
 import {
   Catalog,
@@ -94,7 +95,12 @@ export class BackupVerification {
     }
     const time = Math.floor(clock.wall())
     this.#last = { time, snapshot, problem: defect?.problem ?? null }
-    const facts = { target: url, snapshot, upTo, ms: Math.round(clock.monotonic() - begun) }
+    const facts = {
+      target: url,
+      snapshot,
+      upTo: `0x${formatZxid(upTo)}`,
+      ms: Math.round(clock.monotonic() - begun),
+    }
     if (defect === undefined) logger.info(facts, 'Verified the newest backup by replay')
     else logger.error({ ...facts, reason: defect.problem }, 'The newest backup cannot be restored')
     await writeVerification(this.#store, this.#last)

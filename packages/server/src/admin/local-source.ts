@@ -19,8 +19,11 @@ export function servedTree({ service }: AdminTarget): ServerReport['tree'] | und
   return service === undefined || service.isReadOnly ? undefined : service.tree
 }
 
-/** Returns a server as the source of its own backups. */
-export function localSource(target: AdminTarget): BackupSource {
+/** Returns a server as the source of its own backups, whose files are read by way of `limited`. */
+export function localSource(
+  target: AdminTarget,
+  limited = (chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> => chunks,
+): BackupSource {
   return {
     name: `${FULL_VERSION} of member ${target.settings.serverId}`,
     get cluster() {
@@ -36,9 +39,12 @@ export function localSource(target: AdminTarget): BackupSource {
         throw new BackupError('The snapshot could not be taken; the log of the server gives the reason.')
       const { path, zxid } = taken
       const reader = await target.platform.disk.openRead(path)
-      return { file: path.slice(path.lastIndexOf('/') + 1), zxid, chunks: chunksOf(reader) }
+      return { file: path.slice(path.lastIndexOf('/') + 1), zxid, chunks: limited(chunksOf(reader)) }
     },
-    readLog: (after) => readLog(target, servedTreeOf(target), after),
+    async readLog(after) {
+      const log = await readLog(target, servedTreeOf(target), after)
+      return log && { ...log, chunks: limited(log.chunks) }
+    },
   }
 }
 

@@ -10,6 +10,7 @@ import {
   verifyPieces,
   type BackupStore,
 } from '../backup/index.ts'
+import type { Member } from '../ensemble/member.ts'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer } from '../testing/test-server.ts'
 import { paced } from './paced.ts'
@@ -66,6 +67,9 @@ describe('a server with a target of backups', () => {
     await server.advance(MINUTE)
     const first = await Catalog.read(store)
     expect([first.snapshots.length, first.logs.length]).toEqual([1, 1])
+    const { clusterId } = server.server as Member
+    expect([...first.snapshots, ...first.logs].map(({ cluster }) => cluster)).toEqual([clusterId, clusterId])
+    expect(clusterId).toBeDefined()
     const later = await server.connect({ timeout: 40_000 })
     later.create(1, '/b')
     await server.advance(MINUTE)

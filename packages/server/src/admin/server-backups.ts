@@ -337,23 +337,12 @@ class TargetBackups {
 
   /** Returns this server as a source whose files are read at the rate in the settings, and cut short when it stops. */
   #source(): BackupSource {
-    const source = localSource(this.#server!)
     const limit = {
       clock: this.#platform.clock,
       bytesPerSecond: this.#settings.backupRateBytes,
       isStopped: () => this.#isClosed,
     }
-    return {
-      name: source.name,
-      takeSnapshot: async () => {
-        const { file, zxid, chunks } = await source.takeSnapshot()
-        return { file, zxid, chunks: paced(chunks, limit) }
-      },
-      readLog: async (after) => {
-        const log = await source.readLog(after)
-        return log && { ...log, chunks: paced(log.chunks, limit) }
-      },
-    }
+    return localSource(this.#server!, (chunks) => paced(chunks, limit))
   }
 
   #failed(error: unknown, sentence: string): void {
