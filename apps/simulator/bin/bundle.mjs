@@ -9,7 +9,7 @@ const here = dirname(fileURLToPath(import.meta.url))
 const target = join(here, '../node_modules/.cache/zabra-sim')
 
 /** Options of Node for bundles. Histories outlive many collections of the young generation, which larger ones make fewer. */
-export const nodeOptions = ['--enable-source-maps', '--max-semi-space-size=32']
+export const nodeOptions = ['--enable-source-maps', '--max-semi-space-size=64']
 
 /** Bundles `entry`, a file below `src`, and resolves to the bundle. Rejects when the mutant does not apply. */
 export async function bundle(entry, mutant) {

@@ -94,7 +94,7 @@ async function withoutStacks<T>(run: () => Promise<T>): Promise<T> {
 
 /** Runs a plan again. Resolves to how the hash or the event count differs; undefined when both are the same. */
 async function differenceOfSecondRun({ plan, hash, eventCount }: RunReport): Promise<string | undefined> {
-  const again = await runPlan(plan)
+  const again = await withoutStacks(() => runPlan(plan))
   if (again.hash === hash && again.eventCount === eventCount) return undefined
   const difference = `${eventCount} events (${hash}), then ${again.eventCount} (${again.hash})`
   console.log(`seed ${plan.seed}: VIOLATION determinism: ${difference}`)

@@ -15,6 +15,7 @@ import {
   make,
   notice,
   put,
+  remove,
   session,
   set,
   stat,
@@ -206,6 +207,34 @@ describe('checkers', () => {
         one.history.complete(operation, 20, 3, { err: 0 }, answers)
       },
       'part 1 shows the children [] instead of [a]',
+    ],
+    [
+      'a child that is listed twice',
+      'reads',
+      (one: HistoryBuilder) => {
+        one.transactions.push(make(4, 2, '/w/b', 2))
+        one.answer({ op: 'children', path: '/w', watch: false }, 4, { err: 0, children: ['a', 'a'] })
+      },
+      'shows the children [a,a] instead of [a,b]',
+    ],
+    [
+      'a count of znodes that includes one that is gone',
+      'reads',
+      (one: HistoryBuilder) => {
+        one.transactions.push(remove(4, '/w/a'))
+        for (const zxid of [4, 3]) one.answer({ op: 'count', path: '/w' }, zxid, { err: 0, count: 1 })
+      },
+      'at 0x4, 10.0 to 20.0 ms) counts 1 nodes instead of 0',
+    ],
+    [
+      'ephemeral znodes that are gone',
+      'reads',
+      (one: HistoryBuilder) => {
+        one.transactions.push(make(4, 2, '/w/e', 2, true), remove(5, '/w/e'))
+        for (const zxid of [5, 4])
+          one.answer({ op: 'ephemerals', path: '/w' }, zxid, { err: 0, children: ['/w/e'] })
+      },
+      'at 0x5, 10.0 to 20.0 ms) shows the ephemeral nodes [/w/e] instead of []',
     ],
     [
       'an identity that was not authenticated',

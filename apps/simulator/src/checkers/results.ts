@@ -1,6 +1,6 @@
 import { ErrorCode, errorName, nameOf, parentOf, Perms } from '@zabra/protocol'
 import { allows, storedAcl, type AclKind } from '../history/acl.ts'
-import type { TreeModel, NodeState } from '../history/model.ts'
+import { withStat, type TreeModel, type NodeState } from '../history/model.ts'
 import { QUOTA_PATH, QuotaUsage } from '../history/quota.ts'
 import { readMembers } from '../simulation/membership.ts'
 import { formatZxid, hasZxid, type Operation, type MultiPart, type Result } from '../history/records.ts'
@@ -228,7 +228,7 @@ class View {
     const parent = parentOf(path)
     const above = this.#get(parent)!
     const { stat } = above
-    this.#changed.set(parent, { ...above, stat: { ...stat, children: stat.children + by } })
+    this.#changed.set(parent, withStat(above, { ...stat, children: stat.children + by }))
   }
 
   #get(path: string): NodeState | undefined {
