@@ -198,10 +198,14 @@ describe('TxnLog', () => {
     expect([fixture.durable, fixture.flushes]).toEqual([3, 2])
     await writing(4)
     await fixture.log.flush()
-    expect(fixture.durable).toBe(5)
+    expect([fixture.durable, fixture.flushes]).toEqual([5, 4])
     await writing(6)
+    fixture.append(8)
+    await fixture.clock.untilIdle()
+    expect([fixture.durable, fixture.flushes]).toEqual([8, 6])
+    await writing(9)
     await fixture.log.close()
-    expect(fixture.durable).toBe(7)
+    expect(fixture.durable).toBe(10)
   })
 
   it('delays a write by flushDelayMs, until maxBatchSize entries are pending', async () => {
