@@ -2,9 +2,17 @@ import { OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { createOf } from '../core/testing/create-of.ts'
-import { DatabaseFixture, FOLDER, LeaderHistory, treesEqual, zxidOf } from './testing/database-fixture.ts'
+import {
+  DatabaseFixture,
+  encodeTxn,
+  FOLDER,
+  LeaderHistory,
+  treesEqual,
+  zxidOf,
+} from './testing/database-fixture.ts'
 
 const INCOMING = /incoming/
+const CAUGHT_UP = 'Applied what was logged and not yet committed when the role ended'
 
 /** A member with three transactions and a session. */
 async function member() {
@@ -15,6 +23,9 @@ async function member() {
   await fixture.runRole(leader.txns)
   return { fixture, leader, database: fixture.database }
 }
+
+/** Returns the files that lock the folders. */
+const locks = ({ disk }: DatabaseFixture): string[] => disk.paths().filter((path) => path.includes('lock'))
 
 const settled = async (): Promise<void> => {
   for (let i = 0; i < 1000; i++) await Promise.resolve()
@@ -134,10 +145,54 @@ describe('a snapshot of the database', () => {
   })
 
   it('of a tree that shows the first zxid of an epoch waits for no transaction', async () => {
-    const { fixture, database } = await member()
-    fixture.writer()
+    const { fixture, leader, database } = await member()
+    const writer = fixture.writer()
+    fixture.disk.injectFault = (_, path) => (path.includes('/log.') ? { code: 'ENOSPC' } : undefined)
+    const { zxid, payload } = leader.create(zxidOf(1, 4))
+    writer.appendPayload(zxid, payload)
+    await expect(writer.flush()).rejects.toThrow('ENOSPC')
     database.tree.lastZxid = zxidOf(2, 0)
     expect((await database.takeSnapshot([])).file).toBe('snapshot.200000000')
+    fixture.disk.injectFault = undefined
+  })
+
+  it('is taken when the role ends before the log is durable, which makes it so', async () => {
+    const { fixture, leader, database } = await member()
+    const writer = fixture.writer()
+    const { zxid, payload } = leader.create(zxidOf(1, 4))
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    fixture.disk.beforeWrite = () => {
+      fixture.disk.beforeWrite = undefined
+      return held
+    }
+    writer.appendPayload(zxid, payload)
+    database.apply(payload)
+    const flushed = writer.flush().catch(() => {})
+    await settled()
+    const taking = database.takeSnapshot([])
+    await settled()
+    const ended = database.endRole()
+    await settled()
+    release()
+    expect((await taking).file).toBe('snapshot.100000004')
+    await Promise.all([flushed, ended])
+  })
+
+  it('is streamed with the sessions of the database, unless others are given', async () => {
+    const { database } = await member()
+    const bytesOf = async (...given: Parameters<typeof database.streamSnapshot>) => {
+      const source = database.streamSnapshot(...given)
+      expect(source.zxid).toBe(zxidOf(1, 3))
+      const { value } = (await source.chunks.next()) as { value: Uint8Array }
+      // The number of sessions, and the timeout of the first.
+      const view = new DataView(value.buffer, value.byteOffset)
+      return [view.getInt32(0), view.getInt32(12)]
+    }
+    expect([await bytesOf(), await bytesOf([[1n, 7000]])]).toEqual([
+      [1, 5000],
+      [1, 7000],
+    ])
   })
 
   it('is aborted by its signal', async () => {
@@ -193,6 +248,13 @@ describe('a replacement of all data', () => {
     expect([treesEqual(database.tree, leader.tree), database.hasUninstalledTree]).toEqual([true, false])
   })
 
+  it('works on a standalone server, too', async () => {
+    const fixture = new DatabaseFixture()
+    const database = await fixture.open(false)
+    await database.installReplacement(await database.prepareReplacement(restored().tree))
+    expect(database.lastZxid).toBe(zxidOf(4, 2))
+  })
+
   it('aborts a snapshot of the data before', async () => {
     const { fixture, database } = await member()
     const prepared = await database.prepareReplacement(restored().tree)
@@ -222,6 +284,57 @@ describe('the end of a role', () => {
     expect(database.sessions).not.toBe(sessions)
   })
 
+  it('keeps the sessions of the database where the role has kept none, and applies nothing that it has', async () => {
+    const { fixture, leader, database } = await member()
+    await fixture.runRole([leader.create(zxidOf(1, 4))])
+    expect(database.sessions).toEqual(new Map([[9n, 5000]]))
+    expect(fixture.logLines).not.toContain(CAUGHT_UP)
+  })
+
+  it('loads the files again when the log has lost what the tree has, and went on with other transactions', async () => {
+    const { fixture, leader, database } = await member()
+    const writer = fixture.writer()
+    const lost = new LeaderHistory()
+    for (const { zxid, payload } of leader.txns) lost.replay(zxid, payload)
+    fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+    const { payload } = lost.create(zxidOf(1, 4), '/lost')
+    writer.appendPayload(zxidOf(1, 4), payload)
+    database.apply(payload)
+    await expect(writer.flush()).rejects.toThrow('ENOSPC')
+    fixture.disk.injectFault = undefined
+    fixture.clock.advance(1000)
+    for (let i = 0; i < 100 && writer.state !== 'open'; i++) await settled()
+    const other = leader.create(zxidOf(1, 4))
+    writer.appendPayload(other.zxid, other.payload)
+    await writer.flush()
+    await database.endRole()
+    expect([database.tree.has('/lost'), treesEqual(database.tree, leader.tree)]).toEqual([false, true])
+  })
+
+  it('rejects when the log cannot be read, and where data of a standalone server differ', async () => {
+    const { fixture, leader, database } = await member()
+    const writer = fixture.writer()
+    const { zxid, payload } = leader.create(zxidOf(1, 4))
+    writer.appendPayload(zxid, payload)
+    fixture.disk.injectFault = (call) => (call === 'read' ? { code: 'EIO' } : undefined)
+    await expect(database.endRole()).rejects.toThrow('EIO')
+    fixture.disk.injectFault = undefined
+    const standalone = new DatabaseFixture()
+    await standalone.open(false)
+    const other = new LeaderHistory().createRange(1, 1, 2)
+    const log = standalone.writer()
+    log.appendPayload(
+      zxidOf(1, 1),
+      encodeTxn({
+        header: { sessionId: 1n, cxid: 1, zxid: zxidOf(1, 1), time: 1 },
+        txn: createOf('/other'),
+        digest: undefined,
+      }),
+    )
+    log.appendPayload(zxidOf(1, 2), other.txns[1]!.payload)
+    await expect(standalone.database.endRole()).rejects.toThrow('differ from the ensemble')
+  })
+
   it('without a log keeps the tree', async () => {
     const { leader, database } = await member()
     const { tree } = database
@@ -235,7 +348,8 @@ describe('the end of a role', () => {
     fixture.writer()
     database.apply(leader.create(zxidOf(1, 4)).payload)
     await database.endRole()
-    expect([database.tree.lastZxid, database.hasUninstalledTree]).toEqual([zxidOf(1, 3), false])
+    expect(database).toMatchObject({ hasUninstalledTree: false, isFullSyncRequested: false })
+    expect(database.tree.lastZxid).toBe(zxidOf(1, 3))
     expect(fixture.logLines).toContain(
       'Loading the data again, because the role ended before they were correct and complete',
     )
@@ -325,6 +439,7 @@ describe('closing the database', () => {
     writer.appendPayload(zxid, payload)
     expect(database.close()).toBe(database.close())
     await database.close()
+    expect([writer.state, locks(fixture)]).toEqual(['closed', []])
     expect((await fixture.open()).lastZxid).toBe(zxidOf(1, 4))
   })
 
@@ -335,7 +450,9 @@ describe('closing the database', () => {
     writer.appendPayload(zxid, payload)
     fixture.disk.injectFault = (call, path) =>
       path.includes('/log.') && call !== 'read' ? { code: 'EIO' } : undefined
+    expect(locks(fixture).length).toBe(1)
     await database.close().catch(() => {})
+    expect(locks(fixture)).toEqual([])
     fixture.disk.injectFault = undefined
     expect((await fixture.open()).lastZxid).toBe(zxidOf(1, 3))
   })
