@@ -7,8 +7,9 @@ import type { Digest, Txn, Zxid } from '../core/types.ts'
 import { ApplyQueue, type ApplyQueueOptions } from './apply-queue.ts'
 import type { AcceptedWrite, WriteCallback } from './types.ts'
 
-/** A queue over a tree that notes what it reports. */
-function given() {
+/** A queue over a tree that notes what it reports. The preparer forgets a transaction in that many steps. */
+function given({ forgetSteps = 1 } = {}) {
+  let left = forgetSteps
   const tree = new Tree({ digest: true, extendedTypes: true })
   const reports: string[] = []
   const deferred: (() => void)[] = []
@@ -21,7 +22,7 @@ function given() {
     watchNotifier: { zxid: -1, ancestorsVisited: 0, created() {} },
     clock: new ManualClock(),
     defer: (action: () => void) => deferred.push(action),
-    preparer: { forgetApplied: () => true },
+    preparer: { forgetApplied: () => --left <= 0 },
     lastZxid: 0,
     applySession: (id: bigint, txn: Txn, its: WriteCallback | undefined) =>
       reports.push(`session ${id} ${txn.type} ${its === callback}`),
@@ -44,10 +45,45 @@ function given() {
       callback: isForeign ? undefined : callback,
       startedAt: 0,
     } satisfies AcceptedWrite)
-  return { tree, queue, reports, deferred, push }
+  /** Runs all later turns. */
+  const runDeferred = (): void => {
+    for (let action = deferred.shift(); action !== undefined; action = deferred.shift()) action()
+  }
+  return { tree, queue, reports, deferred, push, runDeferred }
+}
+
+/** The end of a session that is applied in several turns. */
+const LARGE: Txn = {
+  type: OpCode.closeSession,
+  paths2Delete: Array.from({ length: 1000 }, (_, i) => `/${i}`),
 }
 
 describe('ApplyQueue', () => {
+  it('calls back once, when everything that is committed is applied', () => {
+    const { queue, push, runDeferred } = given()
+    let calls = 0
+    queue.afterCommitted(() => calls++)
+    expect(calls).toBe(1)
+    push(1, { txn: LARGE })
+    queue.commit(1)
+    queue.afterCommitted(() => calls++)
+    expect([calls, queue.pendingSyncs]).toEqual([1, 1])
+    runDeferred()
+    expect([calls, queue.pendingSyncs]).toEqual([2, 0])
+  })
+
+  it('reports a large transaction once the preparer has forgotten it, which may take several steps', () => {
+    const { queue, push, runDeferred, reports, tree } = given({ forgetSteps: 50 })
+    push(1, { txn: { ...LARGE, paths2Delete: [] } })
+    queue.commit(1)
+    expect([tree.lastZxid, queue.isBusy, reports]).toEqual([1, true, []])
+    runDeferred()
+    expect([queue.isBusy, reports]).toEqual([
+      false,
+      [`session 7 ${OpCode.closeSession} true`, 'applied 1: 0'],
+    ])
+  })
+
   it('counts the writes of clients of this server, and all', () => {
     const { queue, push } = given()
     for (const isForeign of [false, true, false]) push(queue.length + 1, { isForeign })
