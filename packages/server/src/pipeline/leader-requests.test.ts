@@ -46,6 +46,16 @@ describe('LeaderPipeline', () => {
     expect(outcomes).toEqual(['applied 1: 0', 'applied 2: 0', 'synced'])
   })
 
+  it('copies the body of a write that waits, which its connection overwrites', async () => {
+    const { writeLarge, write, settle, tree } = await leaderFixture()
+    const body = createBody('/waits')
+    writeLarge(1)
+    write(2, create, body)
+    body.fill(0)
+    await settle()
+    expect(tree.has('/waits')).toBe(true)
+  })
+
   it('keeps digests of what it has applied', async () => {
     const { write, pipeline, tree, settle } = await leaderFixture()
     for (let i = 1; i <= 128; i++) write(i, create, createBody(`/${i}`))
