@@ -134,7 +134,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     return {
       watches: this.watchBytes,
       identities: this.#identityBytes,
-      unsent: this.flow.unsentBytes + this.replyWriter.writer.length,
+      unsent: this.flow.unsentBytes + this.flow.sentBytesHeld + this.replyWriter.writer.length,
       partial: this.#splitter.byteSize + this.flow.heldBytes,
       waiting: this.requests.byteSize,
     }
@@ -151,6 +151,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       this.watchBytes +
       this.#identityBytes +
       this.flow.unsentBytes +
+      this.flow.sentBytesHeld +
       this.replyWriter.writer.length +
       this.#splitter.byteSize +
       this.flow.heldBytes +

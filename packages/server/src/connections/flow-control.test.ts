@@ -9,10 +9,10 @@ const noSends = { sends: { add() {} }, onSent() {} }
 function flowOf() {
   const socket = { hasRoom: true, got: [] as number[], bytes: 0, isEnded: false, reports: 0 }
   const steps: (() => boolean)[] = []
-  const wire: Partial<Connection> = {
+  const wire = {
     bufferedBytes: 0,
     resume() {},
-    write(bytes) {
+    write(bytes: Uint8Array) {
       expect(bytes.every((byte, i) => byte === ((socket.bytes + i) & 255))).toBe(true)
       socket.bytes += bytes.length
       socket.got.push(bytes.length)
@@ -22,12 +22,15 @@ function flowOf() {
     destroy() {},
   }
   const sends = { add: (step: () => boolean) => void steps.push(step) }
-  const flow = new FlowControl(wire as Connection, { sends, onSent: () => void socket.reports++ })
+  const flow = new FlowControl(wire as Partial<Connection> as Connection, {
+    sends,
+    onSent: () => void socket.reports++,
+  })
   const runStep = (): void => {
     const step = steps.shift()!
     if (step()) steps.push(step)
   }
-  return { flow, socket, steps, runStep }
+  return { flow, wire, socket, steps, runStep }
 }
 
 const counted = (from: number, length: number): Uint8Array =>
@@ -123,6 +126,26 @@ describe('FlowControl', () => {
     flow.flushWriter(writer)
     runStep()
     expect([socket.got, writer.length]).toEqual([[3, 262_141, 37_859, 2], 0])
+  })
+
+  it('counts an array whose begin is sent as held, until its last bytes are', () => {
+    const { flow, wire, socket, runStep } = flowOf()
+    const writer = new Writer(16)
+    writer.attach(counted(0, 600_000))
+    writer.raw(counted(600_000, 8))
+    flow.flushWriter(writer)
+    expect([flow.unsentBytes, flow.sentBytesHeld]).toEqual([337_864, 262_144])
+    runStep()
+    expect([flow.unsentBytes, flow.sentBytesHeld]).toEqual([75_720, 524_288])
+    runStep()
+    wire.bufferedBytes = 75_720
+    expect([flow.unsentBytes, flow.sentBytesHeld]).toEqual([75_720, 524_288])
+    wire.bufferedBytes = 0
+    expect([flow.unsentBytes, flow.sentBytesHeld]).toEqual([0, 0])
+    writer.raw(counted(600_008, 4))
+    flow.flushWriter(writer)
+    wire.bufferedBytes = 4
+    expect([flow.unsentBytes, flow.sentBytesHeld, socket.bytes]).toEqual([4, 0, 600_012])
   })
 
   it('hands nothing to a socket after destroy', () => {

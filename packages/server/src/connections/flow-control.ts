@@ -38,6 +38,9 @@ export class FlowControl {
   /** What the socket gets in later turns, in this order. */
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
+  /** What the socket got before of the array of which it got the last part, and of the one that waits with a part. */
+  #sentOfLast = 0
+  #sentOfNext = 0
   #isEnding = false
   /** Whether bytes wait here or in the socket. The connection is still read, so that its pings are processed. */
   isBackpressured = false
@@ -52,9 +55,17 @@ export class FlowControl {
     return this.#wire.bufferedBytes + this.#waitingBytes
   }
 
-  /** Memory of bytes that the socket holds until it can deliver them. */
+  /** Memory of bytes that the socket has received and holds until it can deliver them. */
   get heldBytes(): number {
     return this.#wire.heldBytes ?? 0
+  }
+
+  /**
+   * Memory of sent bytes: an array stays until its last part is sent. A client could otherwise leave the last bytes of many long replies
+   * unread.
+   */
+  get sentBytesHeld(): number {
+    return this.#sentOfNext + (this.#wire.bufferedBytes > 0 ? this.#sentOfLast : 0)
   }
 
   /** Sends bytes that are not written again. */
@@ -64,6 +75,7 @@ export class FlowControl {
 
   /** Sends the bytes of a writer and empties it. */
   flushWriter(writer: Writer): void {
+    this.#forgetSent()
     if (this.#waiting.length > 0 || writer.hasAttachments || writer.length > WRITE_BYTES)
       this.#send(writer.takePieces())
     else if (!flushWriter(writer, this.#wire)) this.isBackpressured = true
@@ -71,9 +83,15 @@ export class FlowControl {
 
   /** Goes on after the socket has sent its bytes. Returns whether none are left. */
   drained(): boolean {
+    this.#forgetSent()
     this.isBackpressured = this.#waiting.length > 0
     if (this.isBackpressured) this.#options.sends.add(this.#step)
     return !this.isBackpressured
+  }
+
+  /** Counts a sent array no more once the socket has sent its last part. */
+  #forgetSent(): void {
+    if (this.#sentOfLast > 0 && this.#wire.bufferedBytes === 0) this.#sentOfLast = 0
   }
 
   #send(pieces: readonly Uint8Array[]): void {
@@ -97,6 +115,7 @@ export class FlowControl {
 
   /** Hands some bytes to the socket. Returns whether it would take more now. */
   #sendSome(): boolean {
+    this.#forgetSent()
     let room = WRITE_BYTES
     let sent = 0
     let hasRoom = true
@@ -106,9 +125,13 @@ export class FlowControl {
       hasRoom = this.#wire.write(part)
       room -= part.length
       this.#waitingBytes -= part.length
-      if (part === piece) continue
-      this.#waiting[sent] = piece.subarray(part.length)
-      break
+      if (part !== piece) {
+        this.#sentOfNext += part.length
+        this.#waiting[sent] = piece.subarray(part.length)
+        break
+      }
+      if (this.#sentOfNext > 0) this.#sentOfLast = this.#sentOfNext
+      this.#sentOfNext = 0
     }
     this.#waiting.splice(0, sent)
     this.isBackpressured = !hasRoom || this.#waiting.length > 0
@@ -141,7 +164,7 @@ export class FlowControl {
 
   destroy(): void {
     this.#waiting = []
-    this.#waitingBytes = 0
+    this.#waitingBytes = this.#sentOfLast = this.#sentOfNext = 0
     this.#wire.destroy()
   }
 }
