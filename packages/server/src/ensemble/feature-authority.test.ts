@@ -103,6 +103,18 @@ describe('the leader of an ensemble', () => {
     expect(authority.plan().obstacles).toEqual(['server 3 follows without a vote at the moment'])
   })
 
+  it('counts what a voter says of its observers, and not what other servers say of them', async () => {
+    const { authority, learners, report, connect } = await lead()
+    connect()
+    const stranger = learner(9)
+    learners.push(stranger)
+    report(learners[0]!, NOT_FINALIZED)
+    for (const other of [learners[2]!, stranger]) report(other, NOT_FINALIZED, [5])
+    expect(authority.plan().obstacles).toEqual(['server 5 is away'])
+    report(learners[1]!, NOT_FINALIZED, [5])
+    expect(authority.plan().obstacles).toEqual([])
+  })
+
   it('names members that cannot store a level, and those below it', async () => {
     const { authority, learners, report, connect } = await lead()
     connect()

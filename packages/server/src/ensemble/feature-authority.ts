@@ -182,9 +182,13 @@ export class FeatureAuthority implements FinalizesLevels {
     )
   }
 
+  #isVoter(id: ServerId): boolean {
+    return this.#context.membership.member(id)?.role === 'participant'
+  }
+
   #learner(id: ServerId): KnownMember {
     const synced = [...this.#learners()].filter(({ isSynced }) => isSynced)
-    const isVoter = this.#context.membership.member(id)?.role === 'participant'
+    const isVoter = this.#isVoter(id)
     const obstructed = (reason: string, release?: number): KnownMember => ({
       id,
       release,
@@ -200,7 +204,8 @@ export class FeatureAuthority implements FinalizesLevels {
     if (learner !== undefined && learner.extension?.features === undefined)
       return obstructed('runs a release from before feature levels', 0)
     // An observer reports to the follower that it observes, which reports of no other server.
-    const reports = learner === undefined ? (isVoter ? [] : synced) : [learner]
+    const followers = synced.filter((one) => !one.isObserver && this.#isVoter(one.serverId))
+    const reports = learner === undefined ? (isVoter ? [] : followers) : [learner]
     const known = reports.flatMap(({ levels = [] }) => levels).findLast((member) => member.id === id)
     if (known === undefined)
       return obstructed(learner === undefined ? 'is away' : 'has not reported its level yet')

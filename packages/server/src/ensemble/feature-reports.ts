@@ -48,12 +48,18 @@ export class FeatureReports {
     }
   }
 
-  /** The levels of all learners that are up to date. One of Apache ZooKeeper, or that stores no levels, has level 0. */
+  /**
+   * The levels of all learners that are up to date, without what they say of others. One of Apache ZooKeeper, or that stores no levels,
+   * has level 0.
+   */
   get all(): readonly MemberFeatures[] {
     return [...this.#learners()]
       .filter(({ isSynced }) => isSynced)
       .flatMap(
-        ({ serverId: id, levels }) => levels ?? [{ id, release: 0, stored: NOT_FINALIZED } as MemberFeatures],
+        ({ serverId, levels }) =>
+          levels?.filter(({ id }) => id === serverId) ?? [
+            { id: serverId, release: 0, stored: NOT_FINALIZED },
+          ],
       )
   }
 
