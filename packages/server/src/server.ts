@@ -41,7 +41,14 @@ async function startMember(
   platform: Platform,
   parts: Pick<MemberParts, 'admin' | 'audit' | 'backups'>,
 ): Promise<Member> {
-  const database = await openDatabase(settings, platform, { isMember: settings.ensemble !== undefined })
+  let features: FeatureLevels
+  const database = await openDatabase(settings, platform, {
+    isMember: settings.ensemble !== undefined,
+    // An earlier release would take the formats of a later one for damage.
+    locked: async ({ snapshots }) => {
+      features = await FeatureLevels.load(platform.disk, snapshots)
+    },
+  })
   try {
     const sharedSecret = sharesSessionSecret(settings)
       ? await SharedSessionSecret.load(settings.dataDir, platform)
@@ -53,13 +60,12 @@ async function startMember(
         hasSessions: database.sessions.size > 0,
       }))
     const membership = await Membership.load(settings, platform)
-    const features = await FeatureLevels.load(platform.disk, database.folders.snapshots)
     const clusterId = await readClusterId(platform.disk, database.folders.snapshots)
     const member = new Member(settings, platform, {
       database,
       membership,
       clusterId,
-      features,
+      features: features!,
       passwords,
       sharedSecret,
       ...parts,

@@ -6,6 +6,7 @@ import {
   lockFolder,
   openEpochFiles,
   recover,
+  type DataFolders,
   type Recovery,
   type RecoveryOptions,
 } from '../persistence/index.ts'
@@ -14,6 +15,12 @@ import { SnapshotFiles } from './snapshot-files.ts'
 import type { DatabaseSettings } from './types.ts'
 import { VoteEligibility } from './vote-eligibility.ts'
 
+export interface OpenOptions {
+  readonly isMember: boolean
+  /** Called before anything else in the folders is read or changed; where it rejects, they stay as they are. */
+  readonly locked?: (folders: DataFolders) => Promise<void>
+}
+
 /**
  * Locks the folders, recovers what is in them and, for a member of an ensemble, checks the epochs. Rejects with a
  * `DamageError`, `RecoveryError`, `FolderLockedError` or `DiskError`, whose message says what to do.
@@ -21,12 +28,13 @@ import { VoteEligibility } from './vote-eligibility.ts'
 export async function openDatabase(
   settings: DatabaseSettings,
   platform: Platform,
-  { isMember }: { readonly isMember: boolean },
+  { isMember, locked }: OpenOptions,
 ): Promise<Database> {
   const { disk, logger } = platform
   const folders = dataFoldersOf(settings)
   const { token, unlock } = await lockFolders(settings, platform)
   try {
+    await locked?.(folders)
     if (!isMember) await VoteEligibility.rejectStandalone(platform, folders)
     const eligibility = isMember ? await VoteEligibility.open(platform, folders) : undefined
     // Only processes that can read the data folder can know the token.

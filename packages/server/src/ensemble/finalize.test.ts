@@ -279,6 +279,24 @@ describe('a server whose folder was finalized above its release', () => {
       /Expected data of feature level 1 or below.*at level 2 in .*Install a release of feature level 2 or later/,
     )
   })
+
+  it('leaves the files as they are, also those that this release cannot read', async () => {
+    const server = await TestServer.start()
+    await server.stop()
+    const { disk } = server
+    disk.putFile(`${FOLDER}/${FEATURE_FILE}`, new TextEncoder().encode('2\n'))
+    const data = (await disk.list(FOLDER)).find((name) => /^(snapshot|log)\./.test(name))!
+    disk.putFile(`${FOLDER}/${data}`, new TextEncoder().encode('the format of a later release'))
+    const filesOf = async (): Promise<string[]> =>
+      Promise.all(
+        (await disk.list(FOLDER))
+          .toSorted()
+          .map(async (name) => `${name} ${(await disk.readFile(`${FOLDER}/${name}`)).join()}`),
+      )
+    const before = await filesOf()
+    await expect(server.restart()).rejects.toThrow('Install a release of feature level 2 or later')
+    expect(await filesOf()).toEqual(before)
+  })
 })
 
 describe('a standalone server', () => {
