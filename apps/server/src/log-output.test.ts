@@ -52,6 +52,31 @@ it('takes no line between lost ones, so that the gap is where it is told', async
   expect(text().slice(-20)).toMatch(/x\nlost 2\nafter\n$/)
 })
 
+it('writes lines of more than a mebibyte, and those after them', () => {
+  let text = ''
+  const stream = new Writable({
+    write(chunk: Buffer, _, done) {
+      text += chunk.toString()
+      done()
+    },
+  })
+  const output = new LogOutput(stream, () => {})
+  const long = `${'x'.repeat(1024 * 1024)}\n`
+  for (const line of [long, 'one\n', long, 'two\n']) output.write(line)
+  expect([output.lost, text === `${long}one\n${long}two\n`]).toEqual([0, true])
+})
+
+it('takes a long line behind a short one that is not read yet, and goes on once both are', async () => {
+  const { stream, text, read } = stopped()
+  const output = new LogOutput(stream, () => {})
+  for (const line of ['one\n', `${'x'.repeat(1024 * 1024)}\n`, 'lost\n']) output.write(line)
+  const isDrained = drained(stream)
+  read()
+  await isDrained
+  output.write('after\n')
+  expect([output.lost, text().length, text().slice(-8)]).toEqual([1, 4 + 1024 * 1024 + 1 + 6, 'x\nafter\n'])
+})
+
 it('counts what comes after the reader has ended', async () => {
   const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) })
   const output = new LogOutput(stream, () => {})

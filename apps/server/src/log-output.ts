@@ -27,7 +27,9 @@ export class LogOutput {
   }
 
   write(line: string): void {
-    this.#isFull ||= this.#stream.writableLength + line.length > MAX_WAITING
+    // Without the need for it no drain follows; then a line is written, however long it is.
+    const { writableNeedDrain, writableLength } = this.#stream
+    this.#isFull ||= writableNeedDrain && writableLength + line.length > MAX_WAITING
     if (this.#isFull || this.#isBroken) {
       this.lost++
       this.#lostNow++

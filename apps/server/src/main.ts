@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { checkFiles, createServer } from '@zabra/server'
@@ -61,8 +60,10 @@ process.exitCode = await run({
   },
   exit: (code) => process.exit(code),
 })
-// A reader that is behind gets the last lines, one that has stopped does not keep the server alive.
-if (process.stdout.writableLength > 0)
-  await Promise.race([once(process.stdout, 'drain'), setTimeout(LAST_LINES_MS)])
+// A reader that is behind gets the last lines. One that has stopped does not keep the server alive, and one that ends does not change the
+// exit code.
+const { stdout } = process
+if (stdout.writableLength > 0)
+  await Promise.race([new Promise((done) => stdout.write('', done)), setTimeout(LAST_LINES_MS)])
 // Open handles, such as the socket of a client that does not close it, must not keep a stopped server alive.
 process.exit()
