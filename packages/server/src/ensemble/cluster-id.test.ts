@@ -147,7 +147,10 @@ describe('an ensemble in which leaders of Apache ZooKeeper came in between', () 
 
   /** Returns a stopped ensemble with one history, whose members 1 to 3 have these ids. */
   async function withIds(...ids: readonly (ClusterId | undefined)[]): Promise<Ensemble> {
-    const ensemble = new Ensemble(3)
+    return prepared(new Ensemble(3), ids)
+  }
+
+  async function prepared(ensemble: Ensemble, ids: readonly (ClusterId | undefined)[]): Promise<Ensemble> {
     const restore = hideExtensions(ensemble)
     for (const { start } of bound(ensemble)) await start()
     await ensemble.allServe()
@@ -180,6 +183,17 @@ describe('an ensemble in which leaders of Apache ZooKeeper came in between', () 
     expect(await finalIds(ensemble)).toEqual([formatClusterId(final)])
     await ensemble.restart(ensemble.leader!)
     await ensemble.allServe()
+    expect(await finalIds(ensemble)).toEqual([formatClusterId(final)])
+  })
+
+  it('gives the final id to an observer whose observer master had another one when it connected', async () => {
+    const ensemble = new Ensemble(4, { observers: [4], observerMasterPort: 5000 })
+    await prepared(ensemble, [final, second, first])
+    for (const id of [2, 3]) await ensemble.member(id).start()
+    await ensemble.advance(3000)
+    expect(ensemble.leader).toBe(3)
+    await ensemble.startServing(4)
+    await ensemble.startServing(1)
     expect(await finalIds(ensemble)).toEqual([formatClusterId(final)])
   })
 

@@ -331,6 +331,7 @@ export class LearnerRole implements ActiveRole {
     this.#executor.add(async () => {
       const { cluster } = this.#context
       await cluster.follow(said)
+      this.#leaderSaid = { ...introduced, cluster: said.cluster }
       const extension = encodeMemberExtension(cluster.extension(this.#sharesSecret))
       if (said.cluster.isProposed) return this.#connection?.send(PacketType.clusterId, NO_ZXID, extension)
       // Observers that connect while the id is stored get the proposed one first.
@@ -594,6 +595,7 @@ export class LearnerRole implements ActiveRole {
       sessions,
       secrets: this.#secret?.shareWithObservers(),
       levelsReported: () => this.#levels.report(),
+      hasLeaderCluster: () => this.#leaderSaid !== undefined && hasClusterId(this.#leaderSaid.cluster),
       runInBatch: (action) => service.runTurn(action),
     })
     this.#levels.observers = this.#observers.levels

@@ -1,7 +1,7 @@
 import { ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
-import type { ServerId } from '../core/quorum/index.ts'
+import { isFinal, NO_CLUSTER, type ServerId } from '../core/quorum/index.ts'
 import type { LearnerSessions } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
@@ -46,6 +46,8 @@ export interface FollowerContext {
   readonly secrets: SecretSharing | undefined
   /** Called when the feature levels of observers have changed. */
   readonly levelsReported: () => void
+  /** Returns whether the leader has named an id of the ensemble, which this server has stored. */
+  readonly hasLeaderCluster: () => boolean
   /** Runs an action in a turn of the follower's clients. */
   readonly runInBatch: (action: () => void) => void
 }
@@ -224,16 +226,10 @@ export class ObserverMasterRole {
     switch (work.do) {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
-        const { cluster, features } = this.#context
         const observer = this.#observers.get(work.to)
         if (type === PacketType.upToDate && observer !== undefined) this.#follower.secrets?.add(observer)
         const isInfo = type === PacketType.leaderInfo && data !== null && observer?.extension !== undefined
-        observer?.send(
-          type,
-          zxid,
-          isInfo ? withExtension(data, { ...cluster.extension(), features: features.state }) : data,
-          auth,
-        )
+        observer?.send(type, zxid, isInfo ? withExtension(data, this.#announcement) : data, auth)
         if (type === PacketType.upToDate && observer !== undefined) this.#onSynced(observer)
         return
       }
@@ -247,6 +243,20 @@ export class ObserverMasterRole {
         return this.#deliver(work.from, work.packet)
       case 'warn':
         return this.#log.log('warn', work.message, work.context, work.message)
+    }
+  }
+
+  /**
+   * What this server says of itself to observers. It names a proposed id only where the leader did: another one may become that of the
+   * ensemble, and an observer takes no other than it was told first.
+   */
+  get #announcement(): MemberExtension {
+    const { cluster, features } = this.#context
+    const isNamed = isFinal(cluster.current) || this.#follower.hasLeaderCluster()
+    return {
+      ...cluster.extension(),
+      ...(isNamed ? {} : { cluster: NO_CLUSTER }),
+      features: features.state,
     }
   }
 
