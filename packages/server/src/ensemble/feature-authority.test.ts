@@ -141,6 +141,18 @@ describe('the leader of an ensemble', () => {
     for (const { serverId, failures } of learners) if (serverId !== 9) expect(failures).toEqual([])
   })
 
+  it('makes a server connect again that has the data, but not the level, when it changes', async () => {
+    const { authority, learners, connect, clock } = await lead()
+    connect()
+    const [joining, former] = [learner(9), learner(10, { hasLevels: false })]
+    learners.push(joining, former)
+    void authority.finalize()
+    await clock.untilIdle()
+    expect(joining.sent).toEqual([])
+    expect(joining.failures).toEqual([expect.stringContaining('the feature levels have changed')])
+    expect(former.failures).toEqual([])
+  })
+
   it('goes on with a level that an earlier leader has proposed, and lets none below it be finalized', async () => {
     const { authority, features, connect, clock } = await lead({ state: { finalized: 0, proposed: 2 } })
     expect(authority.plan(1).obstacles[0]).toContain('level 2 was asked for before')

@@ -38,13 +38,18 @@ export class FeatureReports {
     this.#changed()
   }
 
-  /** Sends the levels of this server, which have changed, and closes the connections of learners that cannot work with them. */
+  /**
+   * Sends the levels of this server, which have changed. Closes the connections of learners that cannot work with them, and of those that
+   * are not up to date: the data that follow may need the levels, which a learner stores before data.
+   */
   send(): void {
     for (const learner of this.#learners()) {
-      const reason = this.#context.features.refusalOf(learner.serverId, learner.extension)
+      const { serverId, extension, levels } = learner
+      const reason = this.#context.features.refusalOf(serverId, extension)
       if (reason !== undefined) learner.fail(reason)
-      // Others get them in the info of the leader, or when they report.
-      else if (learner.levels !== undefined) this.#send(learner)
+      else if (levels !== undefined) this.#send(learner)
+      else if (extension?.features !== undefined)
+        learner.fail('the feature levels have changed: it connects again, and gets them before data')
     }
   }
 
