@@ -29,7 +29,7 @@ const layers: Record<string, readonly string[]> = {
     'version',
     'server-types',
   ],
-  admin: ['backup', 'persistence', 'connections', 'audit', 'settings', 'core', 'version'],
+  admin: ['logging', 'backup', 'persistence', 'connections', 'audit', 'settings', 'core', 'version'],
   connections: ['audit', 'pipeline', 'persistence', 'settings', 'core'],
   audit: ['pipeline', 'settings', 'core'],
   pipeline: ['persistence', 'core'],
@@ -38,6 +38,7 @@ const layers: Record<string, readonly string[]> = {
   persistence: ['core'],
   settings: ['core'],
   core: [],
+  logging: [],
 }
 
 interface Source {

@@ -563,6 +563,33 @@ export interface ServedPort {
     readonly secure: boolean;
 }
 
+// core/histogram.d.ts
+
+export declare class Histogram implements Summary {
+    #private;
+    totalCount: number;
+    totalSum: number;
+    max: number;
+    add(value: number): void;
+    get count(): number;
+    get sum(): number;
+    get min(): number;
+    get mean(): number;
+    percentile(share: number): number;
+    recentPercentile(share: number): number;
+    rotate(): void;
+    cumulative(first: number, step: number, end: number): Generator<readonly [bound: number, count: number]>;
+    reset(): void;
+}
+
+export interface Summary {
+    readonly count: number;
+    readonly sum: number;
+    readonly min: number;
+    readonly max: number;
+    readonly mean: number;
+}
+
 // core/properties.d.ts
 
 export interface Property {
@@ -723,6 +750,48 @@ export declare class TreeDigest {
     afterChange(node: number, path: string): void;
 }
 
+// core/tree/namespace-traffic.d.ts
+
+export interface MeasuredNamespace {
+    readonly name: string;
+    readonly read: Histogram;
+    readonly written: Histogram;
+}
+
+export declare class NamespaceTraffic {
+    #private;
+    constructor();
+    get measured(): readonly MeasuredNamespace[];
+    read(store: NodeStore, node: number, bytes: number): void;
+    written(store: NodeStore, node: number, bytes: number): void;
+    rotate(): void;
+    of(store: NodeStore, node: number): MeasuredNamespace | undefined;
+}
+
+// core/tree/namespaces.d.ts
+
+export interface CountedNamespace extends NamespaceSize {
+    readonly top: number;
+}
+
+export interface NamespaceSize {
+    readonly nodes: number;
+    readonly bytes: number;
+}
+
+export declare class Namespaces {
+    #private;
+    labels: Uint8Array<ArrayBuffer>;
+    open(top: number, length: number): number;
+    close(number: number): void;
+    add(number: number, nodes: number, bytes: number): void;
+    topOf(number: number): number;
+    largest(count: number): {
+        readonly largest: readonly CountedNamespace[];
+        readonly rest: NamespaceSize;
+    };
+}
+
 // core/tree/node-store.d.ts
 
 declare class NodeColumns {
@@ -746,6 +815,7 @@ declare class NodeColumns {
     readonly slab: Int32Array<ArrayBuffer>;
     readonly offset: Int32Array<ArrayBuffer>;
     readonly length: Int32Array<ArrayBuffer>;
+    readonly namespace: Uint16Array<ArrayBuffer>;
 }
 
 export declare class NodeStore {
@@ -756,6 +826,7 @@ export declare class NodeStore {
     largestData: number;
     mostChildren: number;
     pathChars: number;
+    readonly namespaces: Namespaces;
     constructor(hashKey?: number);
     find(path: string, hash?: number): number;
     hash(path: string): number;
@@ -771,6 +842,7 @@ export declare class NodeStore {
     get used(): number;
     pathAt(node: number): string | undefined;
     add(path: string, parent: number, hash?: number): number;
+    namespaceOf(node: number): number;
     remove(node: number, hash?: number): void;
     setData(node: number, data: Uint8Array | null): void;
     setInitialData(node: number, bytes: DataView, start: number, end: number): void;
@@ -894,6 +966,7 @@ export interface Traversal {
 export interface TreeOptions extends OwnerRules {
     readonly digest: boolean;
     readonly hashKey?: number;
+    readonly traffic?: NamespaceTraffic;
 }
 
 // core/types.d.ts
@@ -1338,6 +1411,7 @@ export interface Server {
     readonly leader: number | undefined;
     readonly serving: boolean;
     readonly ready: boolean;
+    readonly logger: Logger;
     stats(): ServerMetrics;
     snapshot(): Promise<void>;
     reload(): Promise<void>;
@@ -1428,7 +1502,7 @@ export interface DefaultInputs {
     readonly quorumTlsProtocol: string;
 }
 
-export type Group = 'Storage and listening' | 'TLS and WebSockets' | 'Sessions' | 'Connections and requests' | 'Ensemble' | 'Security between members' | 'Log and snapshots' | 'Data tree' | 'Authentication and authorization' | 'Four-letter words' | 'Admin server' | 'Audit log' | 'Backups';
+export type Group = 'Storage and listening' | 'TLS and WebSockets' | 'Sessions' | 'Connections and requests' | 'Ensemble' | 'Security between members' | 'Log and snapshots' | 'Data tree' | 'Authentication and authorization' | 'Four-letter words' | 'Log' | 'Admin server' | 'Audit log' | 'Backups';
 
 export interface Row<T> {
     readonly group: Group;
@@ -1579,6 +1653,7 @@ export declare const rows: {
     readonly connectionThrottleTokens: Row<number>;
     readonly connectionThrottleFillTimeMs: Row<number>;
     readonly connectionThrottleFillCount: Row<number>;
+    readonly logFormat: Row<"apache" | "json" | "text" | undefined>;
     readonly sslQuorum: Row<boolean>;
     readonly quorumPortUnification: Row<boolean>;
     readonly quorumKeyStoreLocation: Row<string | undefined>;

@@ -10,6 +10,7 @@ export interface Options {
   readonly port: string | undefined
   readonly data: string | undefined
   readonly logLevel: LogLevel | undefined
+  readonly logFormat: string | undefined
 }
 
 /** Options, or the exit code when the command line was help, version or a usage error. */
@@ -42,6 +43,7 @@ export function parseCommand(
     .addOption(
       new Option('--log-level <level>', 'how much to log (else LOG_LEVEL, else info)').choices(logLevels),
     )
+    .option('--log-format <format>', 'json, text or apache (log.format; text on a terminal, else json)')
     .version(version)
     .addHelpText('after', examples)
     .showHelpAfterError('Run zabra-server --help for its options.')
@@ -54,7 +56,13 @@ export function parseCommand(
     if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? 0 : 2 }
     throw error
   }
-  const options = command.opts<{ checkConfig: boolean; port?: string; data?: string; logLevel?: LogLevel }>()
+  const options = command.opts<{
+    checkConfig: boolean
+    port?: string
+    data?: string
+    logLevel?: LogLevel
+    logFormat?: string
+  }>()
   return {
     options: {
       config: command.args[0],
@@ -62,6 +70,7 @@ export function parseCommand(
       port: options.port,
       data: options.data,
       logLevel: options.logLevel,
+      logFormat: options.logFormat,
     },
   }
 }

@@ -28,6 +28,9 @@ export function loadConfiguration(options: Options, environment: Environment): L
     flags: [
       ...(options.port === undefined ? [] : [{ flag: '--port', key: 'clientPort', value: options.port }]),
       ...(options.data === undefined ? [] : [{ flag: '--data', key: 'dataDir', value: options.data }]),
+      ...(options.logFormat === undefined
+        ? []
+        : [{ flag: '--log-format', key: 'log.format', value: options.logFormat }]),
     ],
     files: { read: readIfExists, resolve: (path) => resolve(path) },
   })

@@ -1,36 +1,58 @@
 import type { Writable } from 'node:stream'
 import { pino, stdTimeFunctions, type Logger } from 'pino'
-import type { prettyFactory } from 'pino-pretty'
+import type { ServerSettings } from '@zabra/server/settings'
+import { apacheLine } from './apache-format.ts'
 import type { LogLevel } from './command.ts'
 import { LogOutput } from './log-output.ts'
 
 /** A logger that counts the lines it could not write. */
 export type OutputLogger = Logger & { readonly lost: number }
 
+export type LogFormat = NonNullable<ServerSettings['logFormat']>
+
 /**
- * Creates a logger that writes readable lines with `pretty` and JSON lines without. A reader that stops does not stop the server: up
- * to 1 MiB of lines waits for it, and later ones are lost, counted, and told in a line. While it reads, each line is written at once, so
- * that the last one before an exit is not lost. The caller imports `pretty` when needed, since loading it takes a tenth of a start with
- * little data.
+ * Creates a logger. A reader that stops does not stop the server: up to 1 MiB of lines waits for it, and later ones are lost, counted, and
+ * told in a line. While it reads, each line is written at once, so that the last one before an exit is not lost.
  */
-export function createLogger(
+export async function createLogger(
   level: LogLevel,
-  pretty: typeof prettyFactory | undefined,
+  format: LogFormat,
   { colorize = false, stream = process.stdout as Writable } = {},
-): OutputLogger {
-  const options = { level, base: null, redact: ['*.password', 'password', 'superDigest', '*.superDigest'] }
-  const json = {
-    ...options,
-    timestamp: stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-  }
+): Promise<OutputLogger> {
   const output = new LogOutput(stream, (lost) =>
-    logger.warn({ lost }, 'Lines before this one are lost: the reader of the log was too slow'),
+    logger.warn(
+      { id: 'program.lines-lost', part: 'program', lost },
+      'Lines before this one are lost: the reader of the log was too slow',
+    ),
   )
-  const format = pretty?.({ colorize, translateTime: 'SYS:HH:MM:ss.l' })
+  const options = { level, base: null, redact: ['*.password', 'password', 'superDigest', '*.superDigest'] }
+  const formatLine = await formatterOf(format, colorize)
   const logger: Logger =
-    format === undefined
-      ? pino(json, output)
-      : pino(options, { write: (line: string) => output.write(format(line)) })
+    formatLine === undefined
+      ? pino(
+          {
+            ...options,
+            timestamp: stdTimeFunctions.isoTime,
+            formatters: { level: (label: string) => ({ level: label }) },
+          },
+          output,
+        )
+      : pino(options, { write: (line: string) => output.write(formatLine(line)) })
   return Object.defineProperty(logger, 'lost', { get: () => output.lost }) as OutputLogger
+}
+
+/** Resolves to a function that formats a line of JSON; undefined for JSON. */
+async function formatterOf(
+  format: LogFormat,
+  colorize: boolean,
+): Promise<((line: string) => string) | undefined> {
+  if (format === 'json') return undefined
+  if (format === 'apache') return apacheLine
+  // Loaded where it is needed only: it takes a tenth of a start with little data.
+  const { default: pretty } = await import('pino-pretty')
+  return pretty.prettyFactory({
+    colorize,
+    translateTime: 'SYS:HH:MM:ss.l',
+    ignore: 'id,part,member,epoch,role',
+  })
 }

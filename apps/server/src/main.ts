@@ -14,8 +14,6 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string
 }
 const terminal = process.stdout.isTTY
-const format = process.env['LOG_FORMAT'] || (terminal ? 'text' : 'json')
-const pretty = format === 'text' ? (await import('pino-pretty')).default.prettyFactory : undefined
 
 // After an uncaught error the state of the process is unknown: print the error and exit.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const)
@@ -34,7 +32,7 @@ process.exitCode = await run({
   isTerminal: terminal,
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
-  logger: (level) => createLogger(level, pretty, { colorize: terminal }),
+  logger: (level, format = terminal ? 'text' : 'json') => createLogger(level, format, { colorize: terminal }),
   start(settings, logger) {
     raiseInliningLimits()
     return createServer(settings, { logger })

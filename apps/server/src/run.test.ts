@@ -41,7 +41,7 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     reloads: 0,
     closing: Promise.resolve(),
   }
-  const server: RunningServer = {
+  const server: Omit<RunningServer, 'logger'> = {
     listeners: [{ key: 'clientPort', address: { host: '0.0.0.0', port: 2181 }, secure: false }],
     failed: failed.promise,
     stats: () => ({ lastZxid: 0x1f, nodes: 7, sessions: 2 }),
@@ -50,6 +50,8 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
   }
   const note = (_: object, sentence: string): void => void printed.log.push(sentence)
   const logger: Logger = { ...silentLogger, info: note, warn: note, error: note }
+  let given: ServerSettings
+  // Started when it listens to signals too.
   const world: Host = {
     argv,
     environment: {},
@@ -57,13 +59,13 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     isTerminal: true,
     out: (text) => void (printed.out += text),
     err: (text) => void (printed.err += text),
-    logger: () => logger,
-    start: async (settings) => (started.resolve(settings), server),
+    logger: async () => logger,
+    start: async (settings, logger) => ((given = settings), { ...server, logger }),
     checkFiles,
     now: () => state.now,
     onStop: (stop) => ((state.signal = stop), () => undefined),
     onReload: (reload) => ((state.hangUp = reload), () => undefined),
-    onToggleDebug: (toggle) => ((state.toggle = toggle), () => undefined),
+    onToggleDebug: (toggle) => ((state.toggle = toggle), started.resolve(given), () => undefined),
     exit: (code) => void state.exits.push(code),
     ...overrides,
   }
@@ -259,9 +261,8 @@ describe('a running server', () => {
   test('logs more on SIGUSR2, and as before on the next one', async () => {
     const levels: (string | undefined)[] = []
     const logger: Logger = { ...silentLogger, level: 'warn' }
-    const { state, started } = stage(['--data', folder], { logger: () => logger })
+    const { state, started } = stage(['--data', folder], { logger: async () => logger })
     await started
-    await Promise.resolve()
     for (let i = 0; i < 2; i++) {
       state.toggle()
       levels.push(logger.level)
@@ -272,7 +273,7 @@ describe('a running server', () => {
   test('refuses a LOG_FORMAT that it does not know', async () => {
     const { exit, printed } = stage(['--data', folder], { environment: { LOG_FORMAT: 'xml' } })
     expect(await exit).toBe(2)
-    expect(printed.err).toContain('LOG_FORMAT: expected text or json, got "xml"')
+    expect(printed.err).toContain('LOG_FORMAT: log.format: expected one of json, text, apache, got "xml"')
   })
 
   test('reloads its certificates on SIGHUP and keeps running', async () => {

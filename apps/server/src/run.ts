@@ -6,6 +6,7 @@ import {
   type LoadedSettings,
   type ServerSettings,
 } from '@zabra/server/settings'
+import type { LogFormat } from './logger.ts'
 import { logLevels, parseCommand, type LogLevel, type Options } from './command.ts'
 import { configFile, loadConfiguration, report, withFileProblems } from './configuration.ts'
 import { ExitCode, toExit } from './failures.ts'
@@ -21,6 +22,8 @@ export interface RunningServer {
   stats(): { readonly lastZxid: number; readonly nodes: number; readonly sessions: number }
   /** Reloads certificates. */
   reload(): Promise<void>
+  /** Adds to lines what the server is. */
+  readonly logger: Logger
   close(): Promise<void>
 }
 
@@ -33,7 +36,8 @@ export interface Host {
   readonly isTerminal: boolean
   out(text: string): void
   err(text: string): void
-  logger(level: LogLevel): Logger
+  /** Resolves to the logger; by default its lines are text on a terminal, and JSON otherwise. */
+  logger(level: LogLevel, format: LogFormat | undefined): Promise<Logger>
   start(settings: ServerSettings, logger: Logger): Promise<RunningServer>
   /** Opens the files that a server opens at its start, and resolves to what it could not use. */
   checkFiles(settings: ServerSettings): Promise<readonly FileProblem[]>
@@ -59,7 +63,7 @@ export async function run(host: Host): Promise<number> {
   const loaded = load(parsed.options, host)
   if (loaded === undefined) return ExitCode.badConfiguration
   if (parsed.options.checkConfig) return check(loaded, host)
-  const settings = resolveSettings(loaded, parsed.options, host)
+  const settings = await resolveSettings(loaded, parsed.options, host)
   return 'exitCode' in settings ? settings.exitCode : serve(settings.settings, settings.logger, host)
 }
 
@@ -88,16 +92,23 @@ async function check(loaded: LoadedSettings, host: Host): Promise<number> {
 }
 
 /** Returns the settings and the logger to start with; reports all findings together. */
-function resolveSettings(loaded: LoadedSettings, options: Options, host: Host): ResolvedSettings {
+async function resolveSettings(
+  loaded: LoadedSettings,
+  options: Options,
+  host: Host,
+): Promise<ResolvedSettings> {
   const level = options.logLevel ?? logLevelOf(host)
-  if (level === undefined || !isLogFormatKnown(host)) return { exitCode: ExitCode.badConfiguration }
+  if (level === undefined) return { exitCode: ExitCode.badConfiguration }
   if (loaded.settings === undefined) {
     for (const line of report(loaded)) host.err(`zabra-server: ${line}\n`)
     return { exitCode: ExitCode.badConfiguration }
   }
-  const logger = host.logger(level)
+  const logger = await host.logger(level, loaded.settings.logFormat)
   for (const finding of loaded.findings)
-    logger.warn({ where: finding.where, key: finding.key }, formatFinding(finding))
+    logger.warn(
+      { id: 'config.finding', part: 'config', where: finding.where, key: finding.key },
+      formatFinding(finding),
+    )
   return { settings: loaded.settings, logger }
 }
 
@@ -110,31 +121,25 @@ function logLevelOf(host: Host): LogLevel | undefined {
   return level
 }
 
-function isLogFormatKnown(host: Host): boolean {
-  const format = host.environment['LOG_FORMAT']
-  if (!format || format === 'text' || format === 'json') return true
-  host.err(`zabra-server: LOG_FORMAT: expected text or json, got ${JSON.stringify(format)}.\n`)
-  return false
-}
-
-async function serve(settings: ServerSettings, logger: Logger, host: Host): Promise<number> {
+async function serve(settings: ServerSettings, output: Logger, host: Host): Promise<number> {
   let server: RunningServer
-  const stop = waitForStop(host, logger)
+  const stop = waitForStop(host, output)
   try {
-    server = await host.start(settings, logger)
+    server = await host.start(settings, output)
   } catch (error) {
     stop.unsubscribe()
-    return reportFailure(error, 'cannot start', logger, host)
+    return reportFailure(error, 'cannot start', output, host)
   }
-  announce(server, settings, logger, host)
+  announce(server, settings, host)
+  const { logger } = server
   const unsubscribeReload = host.onReload(() => {
-    logger.info({}, 'Reloading certificates, tokens and the audit file on SIGHUP')
+    logger.info({ id: 'program.reloading' }, 'Reloading certificates, tokens and the audit file on SIGHUP')
     void server.reload()
   })
   const level = logger.level
   const unsubscribeToggle = host.onToggleDebug(() => {
     logger.level = logger.level === 'debug' ? level : 'debug'
-    logger.info({ level: logger.level }, 'The level of the log was changed by SIGUSR2')
+    logger.info({ id: 'program.log-level', to: logger.level }, 'The level of the log was changed by SIGUSR2')
   })
   try {
     const failure = await Promise.race([stop.requested, server.failed.then((reason) => ({ reason }))])
@@ -142,9 +147,12 @@ async function serve(settings: ServerSettings, logger: Logger, host: Host): Prom
       if (failure.reason !== undefined) return reportFailure(failure.reason, 'stopped', logger, host)
       return ExitCode.ok
     }
-    logger.info({ signal: failure }, `Stopping on ${failure}: requests in progress are finished first`)
+    logger.info(
+      { id: 'program.stopping', signal: failure },
+      `Stopping on ${failure}: requests in progress are finished first`,
+    )
     await server.close()
-    logger.info({}, 'Stopped; everything is on disk')
+    logger.info({ id: 'program.stopped' }, 'Stopped; everything is on disk')
     return ExitCode.ok
   } catch (error) {
     return reportFailure(error, 'did not stop cleanly', logger, host)
@@ -167,19 +175,22 @@ function waitForStop(host: Host, logger: Logger): { requested: Promise<string>; 
       firstAt = host.now()
       request?.(signal)
     } else if (host.now() - firstAt > signalEchoMs) {
-      logger.warn({ signal }, 'Stopping at once on a second signal')
+      logger.warn(
+        { id: 'program.second-signal', part: 'program', signal },
+        'Stopping at once on a second signal',
+      )
       host.exit(ExitCode.unexpected)
     }
   })
   return { requested, unsubscribe }
 }
 
-function announce(server: RunningServer, settings: ServerSettings, logger: Logger, host: Host): void {
+function announce(server: RunningServer, settings: ServerSettings, host: Host): void {
   const info = readyInfo(server.listeners, settings)
   if (host.isTerminal) return host.out(readyBlock(info))
   const { lastZxid, nodes, sessions } = server.stats()
-  logger.info(
-    { ...info, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
+  server.logger.info(
+    { id: 'program.started', ...info, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
     `${info.member === undefined ? 'Serving' : 'Listening'} on ${info.listening}; ${info.member === undefined ? '' : `member ${info.member}; `}data in ${info.dataDir}; ${info.access === undefined ? '' : `${info.access}; `}try: ${info.next}`,
   )
 }
@@ -187,7 +198,10 @@ function announce(server: RunningServer, settings: ServerSettings, logger: Logge
 /** Prints one line about an error and returns the exit code. */
 function reportFailure(error: unknown, what: string, logger: Logger, host: Host): number {
   const { line, exitCode } = toExit(error)
-  logger.debug({ stack: error instanceof Error ? error.stack : undefined }, 'Stack of the error')
+  logger.debug(
+    { id: 'program.stack', part: 'program', stack: error instanceof Error ? error.stack : undefined },
+    'Stack of the error',
+  )
   host.err(`zabra-server ${what}: ${line}\n`)
   return exitCode
 }

@@ -1,4 +1,4 @@
-import type { Address } from '@zabra/runtime'
+import type { Address, Logger } from '@zabra/runtime'
 import type { ServedPort } from './connections/listeners.ts'
 
 /** A running server. */
@@ -19,6 +19,8 @@ export interface Server {
   readonly serving: boolean
   /** Whether a client should be sent to this server now, as `/readyz` of the HTTP port says. */
   readonly ready: boolean
+  /** Writes lines as the server does, with what it is at the moment. Its level is that of parts without one of their own. */
+  readonly logger: Logger
   /** Returns a few metrics; `mntr` has all of them. */
   stats(): ServerMetrics
   /** Takes a snapshot while requests go on. Resolves when the snapshot is on disk; a failure is logged. */

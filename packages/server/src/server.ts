@@ -1,10 +1,11 @@
 import type { Platform } from '@zabra/runtime'
-import { AdminServer, CountedLogger, ServerBackups } from './admin/index.ts'
+import { AdminServer, ServerBackups } from './admin/index.ts'
 import { AuditLog } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
 import { FeatureLevels } from './ensemble/feature-levels.ts'
 import { Member, type MemberParts } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
+import { EventLogger } from './logging/index.ts'
 import { readClusterId } from './persistence/index.ts'
 import type { Server } from './server-types.ts'
 import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
@@ -17,15 +18,17 @@ import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
  * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, platform: Platform): Promise<Server> {
-  const logger = new CountedLogger(platform.logger)
-  const counted = { ...platform, logger }
+  const log = new EventLogger(platform.logger, platform.clock)
+  const identity = settings.ensemble === undefined ? {} : { member: settings.serverId }
+  log.origin = () => identity
+  const logged = { ...platform, logger: log }
   // Opened first, so that probes see the recovery.
-  const audit = await AuditLog.open(settings, counted)
-  const admin = new AdminServer(settings, counted, { audit, logLines: logger.lines })
+  const audit = await AuditLog.open(settings, logged)
+  const admin = new AdminServer(settings, logged, { audit, log })
   try {
-    const backups = await ServerBackups.open(settings, counted)
+    const backups = await ServerBackups.open(settings, logged)
     await admin.listen()
-    const member = await startMember(settings, counted, { admin, audit, backups })
+    const member = await startMember(settings, logged, { admin, audit, backups, log })
     audit?.recordServer('serverStart', 'success')
     return member
   } catch (error) {
@@ -39,7 +42,7 @@ export async function createServer(settings: ServerSettings, platform: Platform)
 async function startMember(
   settings: ServerSettings,
   platform: Platform,
-  parts: Pick<MemberParts, 'admin' | 'audit' | 'backups'>,
+  { log, ...parts }: Pick<MemberParts, 'admin' | 'audit' | 'backups'> & { readonly log: EventLogger },
 ): Promise<Member> {
   let features: FeatureLevels
   const database = await openDatabase(settings, platform, {
@@ -70,6 +73,8 @@ async function startMember(
       sharedSecret,
       ...parts,
     })
+    const identity = log.origin()
+    log.origin = () => ({ ...identity, epoch: member.epoch, role: member.role })
     const { admin } = parts
     admin.attach(member)
     await member.start()

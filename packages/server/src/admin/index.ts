@@ -2,7 +2,6 @@
 export { AdminServer } from './http/admin-server.ts'
 export { AdminTokens } from './http/tokens.ts'
 export { adminTls } from './http/tls.ts'
-export { CountedLogger } from './counted-logger.ts'
 export { RestoreRefusal, RestoreUndecided } from './admin-target.ts'
 export type {
   AdminTarget,

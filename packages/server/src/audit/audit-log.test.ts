@@ -282,7 +282,7 @@ describe('the audit log', () => {
     client.create(1, '/logged')
     await server.untilIdle()
     const line = server.logLines.find(({ sentence }) => sentence.includes('znode=/logged'))
-    expect(line).toMatchObject({ level: 'info', facts: { part: 'audit' } })
+    expect(line).toMatchObject({ level: 'info', stamp: { id: 'audit.event', part: 'audit' } })
   })
 
   it('is not written unless it is enabled', async () => {

@@ -96,8 +96,8 @@ export class AuditLog {
     const [context, message] = this.#isJson
       ? [{ audit: jsonFields(event, this.#stamp()) }, 'audit']
       : [{}, apacheLine(event)]
-    if (event.result === 'failure') logger.error({ part: 'audit', ...context }, message)
-    else logger.info({ part: 'audit', ...context }, message)
+    if (event.result === 'failure') logger.error({ id: 'audit.failed-event', ...context }, message)
+    else logger.info({ id: 'audit.event', ...context }, message)
   }
 
   /**

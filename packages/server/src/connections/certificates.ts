@@ -57,13 +57,17 @@ export class CertificateReload {
   async #run(isRequested: boolean): Promise<void> {
     const { logger } = this.#platform
     try {
-      if (await this.#tls.reload()) logger.info({}, `${this.#subject} have changed; new connections use them`)
-      else if (isRequested) logger.info({}, `${this.#subject} have not changed`)
+      if (await this.#tls.reload())
+        logger.info({ id: 'tls.reloaded' }, `${this.#subject} have changed; new connections use them`)
+      else if (isRequested) logger.info({ id: 'tls.unchanged' }, `${this.#subject} have not changed`)
       this.#lastError = ''
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       if (reason !== this.#lastError)
-        logger.error({ reason }, `${this.#subject} have changed and cannot be used; the old ones stay in use`)
+        logger.error(
+          { id: 'tls.not-reloaded', reason },
+          `${this.#subject} have changed and cannot be used; the old ones stay in use`,
+        )
       this.#lastError = reason
     }
   }

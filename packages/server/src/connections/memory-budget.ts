@@ -104,7 +104,13 @@ export class MemoryBudget {
       this.cuts++
       if (this.cuts - before <= LINES_PER_CUT)
         logger.warn(
-          { ...logContext(holder), ...holder.memoryUse(), used: this.used, budget: this.limit },
+          {
+            id: 'client.memory',
+            ...logContext(holder),
+            ...holder.memoryUse(),
+            used: this.used,
+            budget: this.limit,
+          },
           `Cut the connection that holds most memory, ${holder.chargedBytes} bytes: the memory for clients is spent (clientMemory)`,
         )
       holder.destroy('memory', 'Closed: it held most of the memory for clients')

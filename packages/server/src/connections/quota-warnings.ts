@@ -25,6 +25,9 @@ export function quotaWarnings(
     if (warnedAt.size >= MAX_WARNED && warnedAt.get(key) === undefined) return
     warnedAt.set(key, now)
     const kind = isHard ? 'hard limit, which is not enforced,' : 'limit'
-    logger.warn({ path, limit, use }, `${path} goes beyond its ${kind} of ${limit} ${what}`)
+    logger.warn(
+      { id: 'quota.exceeded', path, limit, use },
+      `${path} goes beyond its ${kind} of ${limit} ${what}`,
+    )
   }
 }

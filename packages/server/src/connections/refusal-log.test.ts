@@ -5,7 +5,10 @@ import { RefusalLog } from './refusal-log.ts'
 
 function start(): { clock: ManualClock; log: RefusalLog; lines: unknown[] } {
   const [clock, lines] = [new ManualClock(), [] as unknown[]]
-  const info = (context: object, reason: string): void => void lines.push([reason, context])
+  const info = ({ id, ...context }: { id?: string }, reason: string): void => {
+    expect(id).toBe('client.closed')
+    lines.push([reason, context])
+  }
   return { clock, log: new RefusalLog({ clock, logger: { ...silentLogger, info } }), lines }
 }
 

@@ -29,7 +29,9 @@ export class RefusalLog {
    * Logs a reason, or counts it for the next line. Reasons that differ by numbers are of one kind, unless `kind` tells them apart.
    * `burst` is the number of lines in ten seconds.
    */
-  note(host: string, context: object, reason: string, kind = reason, burst = 1): void {
+  note(host: string, fields: object, reason: string, kind = reason, burst = 1): void {
+    // The event of reasons that are none of their own.
+    const context = { id: 'client.closed', ...fields }
     const block = addressBlockOf(host)
     const isFull = this.#entries.size >= MAX_ENTRIES
     const key = (address: string): string => `${address} ${kind.replace(/0x[\da-f]+|\d+/g, '#')}`

@@ -100,7 +100,7 @@ export class SessionUsers {
 
   #noteFailure(id: SessionId, err: number): void {
     this.#options.logger.warn(
-      { session: formatSessionId(id), err },
+      { id: 'session.user-not-stored', session: formatSessionId(id), err },
       `The user of a session cannot be stored in ${SESSION_USERS_NODE}: until its client logs in again, another user with its password can resume it`,
     )
   }

@@ -39,7 +39,7 @@ export async function loadSessionPasswords(
 ): Promise<SessionPasswords> {
   if (!sessionSecretEnabled || (isMember && sessionSecretFile === undefined)) {
     logger.warn(
-      {},
+      { id: 'session.passwords-from-ids' },
       `The passwords of sessions follow from their ids, which the stats of ephemeral nodes show: a client that reads one can take over the session of its owner. ${sessionSecretEnabled ? 'Let members log in (quorumSecretFile) or use TLS, or set sessionSecretFile to a file that all members share' : 'Remove sessionSecretEnabled=false'}`,
     )
     return new SessionPasswords(undefined)

@@ -97,7 +97,10 @@ export class FeatureAuthority implements FinalizesLevels {
     const plan = this.plan(level)
     if (plan.level <= features.finalized) return { plan, isFinalized: true, waitsFor: [] }
     if (plan.obstacles.length > 0) return { plan, isFinalized: false, waitsFor: undefined }
-    platform.logger.info({ level: plan.level }, 'The members are asked to store a feature level for good')
+    platform.logger.info(
+      { featureLevel: plan.level },
+      'The members are asked to store a feature level for good',
+    )
     try {
       await features.propose(plan.level)
     } catch (error) {
@@ -121,7 +124,7 @@ export class FeatureAuthority implements FinalizesLevels {
     try {
       await features.confirm(level)
       platform.logger.info(
-        { level: features.finalized },
+        { featureLevel: features.finalized },
         'A feature level is finalized: no member can go back to Apache ZooKeeper or a release below it',
       )
       this.reports.send()

@@ -65,7 +65,7 @@ export class MemberSecurity {
     if (this.#reload === undefined) return
     const { sslQuorum, quorumPortUnification } = this.#settings
     this.#logger.info(
-      { sslQuorum, portUnification: quorumPortUnification },
+      { id: 'tls.members', sslQuorum, portUnification: quorumPortUnification },
       `This server connects to other members ${sslQuorum ? 'with' : 'without'} TLS, and accepts ${quorumPortUnification ? 'connections with and without TLS' : 'TLS only'}`,
     )
     if (this.#settings.quorumCertReload) this.#reload.start()

@@ -1,5 +1,5 @@
 import { epochOf, formatZxid } from '@zabra/protocol'
-import type { Address, Platform } from '@zabra/runtime'
+import type { Address, Logger, Platform } from '@zabra/runtime'
 import {
   FourLetterCommands,
   type AdminServer,
@@ -238,6 +238,10 @@ export class Member implements Server, AdminTarget {
   get epoch(): number {
     const { database, membership } = this.#context
     return membership.isStandalone ? epochOf(database.tree.lastZxid) : database.epochs.current
+  }
+
+  get logger(): Logger {
+    return this.#context.platform.logger
   }
 
   get leader(): ServerId | undefined {

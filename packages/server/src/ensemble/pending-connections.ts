@@ -109,7 +109,7 @@ export class PendingConnections<T> {
   logRejection(remote: Address | undefined, facts: object): void {
     const address = remote === undefined ? {} : { address: formatAddress(remote) }
     const message = `A connection to the ${this.#options.port} was closed`
-    this.#log.log('warn', message, { ...address, ...facts }, message)
+    this.#log.log('warn', message, { id: 'quorum.connection-closed', ...address, ...facts }, message)
   }
 
   #read(reader: IdentificationReader<T>, connection: Connection, chunk: Uint8Array): void {
@@ -158,7 +158,7 @@ export class PendingConnections<T> {
     const victim = this.#chooseVictim()
     if (this.#evicted++ === 0)
       this.#options.logger.warn(
-        { address: formatAddress(victim.remote), pending: this.#pending.size },
+        { id: 'quorum.connection-flood', address: formatAddress(victim.remote), pending: this.#pending.size },
         `Too many connections to the ${this.#options.port} have not identified themselves; the oldest are closed for now`,
       )
     this.#pending.get(victim)?.cancel()
@@ -184,7 +184,7 @@ export class PendingConnections<T> {
   #logEndOfFlood(): void {
     if (this.#evicted === 0 || this.#pending.size > this.#options.maxUnidentified / 2) return
     this.#options.logger.info(
-      { closed: this.#evicted },
+      { id: 'quorum.connection-flood-over', closed: this.#evicted },
       `Connections to the ${this.#options.port} identify themselves again`,
     )
     this.#evicted = 0

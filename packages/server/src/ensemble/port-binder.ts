@@ -41,7 +41,10 @@ export class PortBinder {
         return await network.listen({ ...at, keepAlive: true }, accept, acceptFailed)
       } catch (error) {
         if (!(error instanceof NetworkError) || attempt === attempts || this.#isStopped) throw error
-        logger.warn({ reason: error.message, attempt }, `The ${port} cannot be bound yet; trying again`)
+        logger.warn(
+          { id: 'quorum.port-not-bound', reason: error.message, attempt },
+          `The ${port} cannot be bound yet; trying again`,
+        )
         await this.#delay()
         if (this.#isStopped) throw error
       }

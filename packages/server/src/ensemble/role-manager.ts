@@ -146,11 +146,12 @@ export class RoleManager {
     if (logsIn || (provesId && settings.quorumClientAuth === 'need')) {
       const proof = logsIn ? 'logs in' : 'shows a certificate of a member'
       const message = `reconfigEnabled=true: a server that no configuration names may join and read all data once it ${proof}`
-      return joins ? platform.logger.info({}, message) : undefined
+      return joins ? platform.logger.info({ id: 'server.joins-by-proof' }, message) : undefined
     }
     const portsOf = (port: 'quorumPort' | 'electionPort'): number[] =>
       membership.listenAddresses(port, settings.quorumListenOnAllIPs).map((at) => at.port)
     const facts = {
+      id: 'server.open-ports',
       electionPorts: portsOf('electionPort'),
       quorumPorts: portsOf('quorumPort'),
       ...(settings.observerMasterPort > 0 ? { observerMasterPort: settings.observerMasterPort } : {}),
@@ -484,7 +485,7 @@ export class RoleManager {
           )
     this.#role = role
     if (this.#election !== undefined)
-      this.#logStep({ self: membership.self, leader }, electedSentence(state, leader))
+      this.#logStep({ id: 'election.decided', self: membership.self, leader }, electedSentence(state, leader))
     if (role instanceof LeaderRole && this.#election?.canLeadAlone === true) role.setOracle(true)
     role.begin().catch(failed)
   }
@@ -504,7 +505,7 @@ export class RoleManager {
       this.#state === 'leading'
         ? `This server leads${serves ? ' and serves clients' : '; clients are served by the others (leaderServes=no)'}`
         : `This server ${this.#state === 'following' ? 'follows' : 'observes'} server ${leader} and serves clients`
-    platform.logger.info({ self: membership.self, leader, epoch }, sentence)
+    platform.logger.info({ id: 'server.role', self: membership.self, leader, epoch }, sentence)
   }
 
   /** Ends a role, once: a second exit of the same role must not end the next role. */
@@ -516,7 +517,7 @@ export class RoleManager {
       return platform.logger.warn({ reason }, 'Another error occurred while a role was ending')
     this.#endingRole = role
     this.#logStep(
-      { reason },
+      { id: 'server.role-ended', reason },
       `This server is not ${this.#state} any more, and serves no clients until there is a leader`,
     )
     this.#transitions = this.#transitions

@@ -63,7 +63,9 @@ describe('openEpochFiles', () => {
       await openEpochFiles(await folder(files), logger, FOLDER, at(6))
     expect(warnings).toEqual([])
     await openEpochFiles(await folder({ acceptedEpoch: '7', currentEpoch: '3' }), logger, FOLDER, at(6))
-    expect(warnings).toEqual([{ folder: FOLDER, from: 3, to: 6, lastZxid: '600000001' }])
+    expect(warnings).toEqual([
+      { id: 'recovery.epoch-raised', folder: FOLDER, from: 3, to: 6, lastZxid: '600000001' },
+    ])
   })
 
   it.each(['-5', '+5', ' 5', '5 ', '1e3', '0x10', '5.5', '9007199254740993'])(

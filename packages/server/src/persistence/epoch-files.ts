@@ -95,7 +95,7 @@ export async function openEpochFiles(
     )
   if (foundCurrent !== undefined && foundCurrent < current)
     logger.warn(
-      { folder, from: foundCurrent, to: current, lastZxid: formatZxid(last) },
+      { id: 'recovery.epoch-raised', folder, from: foundCurrent, to: current, lastZxid: formatZxid(last) },
       `Raising currentEpoch from ${foundCurrent} to ${current}, the epoch of the last transaction: a crash prevented the update of the file`,
     )
   // acceptedEpoch first: in the other order a crash could leave a current epoch that was never accepted.

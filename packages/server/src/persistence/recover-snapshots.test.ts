@@ -147,7 +147,10 @@ describe('recovery from snapshots of which some are damaged', () => {
     }))
     expect(recovered).toMatchObject({ snapshot: 'snapshot.0', lastZxid: 30, skipped })
     expect(lines).toEqual(
-      skipped.map((one) => [one, expect.stringMatching(`^Skipping ${one.file}: [iE]`) as string]),
+      skipped.map((one) => [
+        { id: 'recovery.snapshot-skipped', ...one },
+        expect.stringMatching(`^Skipping ${one.file}: [iE]`) as string,
+      ]),
     )
   })
 

@@ -162,7 +162,10 @@ async function loadNewestSnapshot(
       failure = error
       skipped.push({ file: file.name, reason: error.message })
     }
-    logger.warn({ ...skipped.at(-1) }, `Skipping ${file.name}: ${skipped.at(-1)!.reason}`)
+    logger.warn(
+      { id: 'recovery.snapshot-skipped', ...skipped.at(-1) },
+      `Skipping ${file.name}: ${skipped.at(-1)!.reason}`,
+    )
   }
   if (skipped.length === 0) return undefined
   throw new RecoveryError(

@@ -317,7 +317,13 @@ describe('the end of a log in a replay', () => {
     const { result, lines, disk } = await replay({ logs: { 'log.1': whole.slice(0, -20) } })
     const torn = { file: 'log.1', offset: LOG_HEADER_BYTES + 2 * ENTRY, bytes: ENTRY - 20 }
     expect(result.tornWrites).toEqual([torn])
-    expect(lines).toEqual([['warn', torn, expect.stringContaining('A crash cut a write short') as string]])
+    expect(lines).toEqual([
+      [
+        'warn',
+        { id: 'recovery.torn-write', ...torn },
+        expect.stringContaining('A crash cut a write short') as string,
+      ],
+    ])
     await result.repairAndSync()
     disk.powerCut()
     expect(await disk.readFile(path)).toEqual(logOf(1, 2))

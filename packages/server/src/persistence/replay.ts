@@ -139,7 +139,7 @@ export class Replay {
     const torn = { file, offset: end, bytes: size - end }
     this.tornWrites.push(torn)
     this.#options.logger.warn(
-      torn,
+      { id: 'recovery.torn-write', ...torn },
       `A crash cut a write short in ${file} at byte ${end}; it was never acknowledged and is removed`,
     )
   }

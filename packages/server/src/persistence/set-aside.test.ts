@@ -77,9 +77,10 @@ describe('setAside', () => {
     expect(pathsOf(disk)).toEqual([...kept, ...others].toSorted())
     const files = ['log.1', 'snapshot.1']
     expect(lines).toEqual([
-      [{ folder: TARGET, number: 12, files }, 'Set 2 files aside: a test'],
+      [{ id: 'log.files-set-aside', folder: TARGET, number: 12, files }, 'Set 2 files aside: a test'],
       [
         {
+          id: 'log.old-files-removed',
           folder: TARGET,
           files: expect.arrayContaining(['5.log.9', '6.log.9', '6.snapshot.9']) as unknown,
         },

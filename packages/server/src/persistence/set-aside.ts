@@ -30,7 +30,10 @@ export async function setAside(
     await disk.syncFolder(target)
     await disk.syncFolder(folder)
   }
-  logger.warn({ folder: target, number, files: names }, `Set ${names.length} files aside: ${reason}`)
+  logger.warn(
+    { id: 'log.files-set-aside', folder: target, number, files: names },
+    `Set ${names.length} files aside: ${reason}`,
+  )
   await removeOld(disk, logger, target, number - KEPT_SETS)
 }
 
@@ -42,7 +45,10 @@ async function removeOld(disk: Disk, logger: Logger, target: string, upTo: numbe
   if (old.length === 0) return
   for (const name of old) await disk.remove(`${target}/${name}`)
   await disk.syncFolder(target)
-  logger.info({ folder: target, files: old }, `Removed ${old.length} files that were set aside long ago`)
+  logger.info(
+    { id: 'log.old-files-removed', folder: target, files: old },
+    `Removed ${old.length} files that were set aside long ago`,
+  )
 }
 
 const numberOf = (name: string): number => Number(/^(\d{1,15})\.(?:log|snapshot)\./.exec(name)?.[1] ?? 0)

@@ -83,7 +83,10 @@ describe('truncateTo', () => {
     expect(opened.slice(1)).toEqual([{ create: false, durable: false }])
     expect(isClosed).toBe(true)
     const offset = (await disk.readFile(path)).length
-    expect(lines.at(-1)).toEqual([{ file: path, offset }, 'Cut the log: the leader has nothing after 0x2b'])
+    expect(lines.at(-1)).toEqual([
+      { id: 'log.cut', file: path, offset },
+      'Cut the log: the leader has nothing after 0x2b',
+    ])
   })
 
   it('removes whole logs where one begins after the transaction, and changes nothing else', async () => {

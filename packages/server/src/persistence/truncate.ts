@@ -70,5 +70,5 @@ async function cut(
   } finally {
     await writer.close()
   }
-  logger.warn({ file: path, offset: cutFrom.offset }, `Cut the log: ${reason}`)
+  logger.warn({ id: 'log.cut', file: path, offset: cutFrom.offset }, `Cut the log: ${reason}`)
 }

@@ -359,7 +359,7 @@ describe('the writes of TxnLog', () => {
     expect(events).toEqual(['durable 1: 1 in 100 ms', 'durable 2: 1 in 101 ms'])
     expect(lines).toEqual([
       [
-        { ms: 101, file: `${FOLDER}/log.1`, bytes: ENTRY, entries: 1 },
+        { id: 'log.slow-sync', ms: 101, file: `${FOLDER}/log.1`, bytes: ENTRY, entries: 1 },
         expect.stringContaining('Making 1 transactions durable took 101 ms') as string,
       ],
     ])
@@ -512,7 +512,9 @@ describe('TxnLog on a disk that fails', () => {
     ])
     expect([log.lastZxid, log.durableZxid, log.pendingBytes, range.upTo]).toEqual([1, 1, 0, 1])
     expect(events).toEqual(['durable 1: 1 in 0 ms', `full after 1: ${code}`])
-    expect(lines).toEqual([[{ folder: FOLDER, code }, expect.stringMatching('^No .* is left') as string]])
+    expect(lines).toEqual([
+      [{ id: 'log.disk-full', folder: FOLDER, code }, expect.stringMatching('^No .* is left') as string],
+    ])
     expect(() => append(2)).toThrow('is left for the transaction log')
     await expect(log.flush()).rejects.toMatchObject({ name: 'LogFullError', code })
     disk.injectFault = undefined

@@ -365,7 +365,13 @@ export class TxnLog {
     await this.#file.write(bytes, batch.startsFile)
     const ms = clock.monotonic() - started
     if (ms > syncWarningMs) {
-      const context = { ms: Math.round(ms), file: this.#file.path, bytes: bytes.length, entries: batch.count }
+      const context = {
+        id: 'log.slow-sync',
+        ms: Math.round(ms),
+        file: this.#file.path,
+        bytes: bytes.length,
+        entries: batch.count,
+      }
       logger.warn(
         context,
         `Making ${batch.count} transactions durable took ${Math.round(ms)} ms; every write waits for this disk`,
@@ -409,7 +415,7 @@ export class TxnLog {
     this.#last = this.#durable
     this.#hasLostAppends = true
     this.#options.range.truncate(this.#durable)
-    logger.error({ folder, code: error.code }, fullError.message)
+    logger.error({ id: 'log.disk-full', folder, code: error.code }, fullError.message)
     this.#events.diskFull(this.#durable, fullError)
     const isFull = (): boolean => this.#state === 'full'
     waitForSpace(this.#options, isFull, () => {

@@ -20,7 +20,7 @@ Later sources override earlier ones:
 2. \`-Dproperty=value\` inside \`SERVER_JVMFLAGS\`, then inside \`JVMFLAGS\`;
 3. variables of the container image, see [Variables](#variables);
 4. the configuration file;
-5. flags: \`--port\` for \`clientPort\`, \`--data\` for \`dataDir\`.
+5. flags: \`--port\` for \`clientPort\`, \`--data\` for \`dataDir\`, \`--log-format\` for \`log.format\`.
 
 The file is the argument of \`zabra-server\`, or else the one that \`ZOOCFG\` and \`ZOOCFGDIR\` name. Without a file, the server
 listens on port 2181 and stores its data in \`./data\`. Relative paths are resolved against the working folder of the server.
@@ -97,7 +97,6 @@ function renderVariables(): string {
     ),
     cells('`ZOOCFG`, `ZOOCFGDIR`', 'name and folder of the configuration file'),
     cells(code('LOG_LEVEL'), '`error`, `warn`, `info` or `debug`, as `--log-level`'),
-    cells(code('LOG_FORMAT'), '`text` or `json`; by default text on a terminal'),
   )
   return `## Variables\n\n${table(['variable', 'stands for'], lines)}`
 }

@@ -24,6 +24,7 @@ export type Group =
   | 'Data tree'
   | 'Authentication and authorization'
   | 'Four-letter words'
+  | 'Log'
   | 'Admin server'
   | 'Audit log'
   | 'Backups'

@@ -81,6 +81,7 @@ export const imageVariables = {
   ZOO_AUTOPURGE_PURGEINTERVAL: 'autopurge.purgeInterval',
   ZOO_AUTOPURGE_SNAPRETAINCOUNT: 'autopurge.snapRetainCount',
   ZOO_4LW_COMMANDS_WHITELIST: '4lw.commands.whitelist',
+  LOG_FORMAT: 'log.format',
 } as const
 
 /** Variables of the launch scripts and the container image that have no meaning without Java. */

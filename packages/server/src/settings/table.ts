@@ -4,6 +4,7 @@ import { auditRows } from './audit-rows.ts'
 import { backupRows } from './backup-rows.ts'
 import { connectionRows } from './connection-rows.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
+import { logRows } from './log-rows.ts'
 import { memberSecurityRows } from './member-security-rows.ts'
 import { quorumRows } from './quorum-rows.ts'
 import type { Row } from './row.ts'
@@ -23,6 +24,7 @@ export const rows = {
   ...connectionRows,
   ...accessRows,
   ...saslRows,
+  ...logRows,
   ...adminRows,
   ...auditRows,
   ...backupRows,

@@ -25,14 +25,23 @@ export interface LogLine {
   readonly level: LogLevel
   readonly facts: object
   readonly sentence: string
+  readonly stamp: Stamped
 }
 
-/** Returns a logger without a level that collects lines. */
+/** What each line says of its event and its server. */
+interface Stamped {
+  readonly id?: string | undefined
+  readonly part?: string | undefined
+  readonly epoch?: number | undefined
+  readonly role?: string | undefined
+}
+
+/** Returns a logger without a level that collects lines, without what each line says of its event and its server. */
 function recorder(lines: LogLine[]): Logger {
   const record =
     (level: LogLevel) =>
-    (facts: object, sentence: string): void =>
-      void lines.push({ level, facts, sentence })
+    ({ id, part, epoch, role, ...facts }: Stamped, sentence: string): void =>
+      void lines.push({ level, facts, sentence, stamp: { id, part, epoch, role } })
   return { error: record('error'), warn: record('warn'), info: record('info'), debug: record('debug') }
 }
 

@@ -11,6 +11,7 @@ import {
 } from '@zabra/runtime'
 import { userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
+import { EventLogger } from '../../logging/index.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, RestoreRefusal, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { fileSizes, newestSnapshot } from '../server-actions.ts'
@@ -24,7 +25,6 @@ import type { AdminRole } from './roles.ts'
 import { AdminTokens } from './tokens.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
 import { readiness } from './health.ts'
-import { LogLevelControl } from './log-level.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
 import { RestoreTooLargeError, Restores } from './restore-command.ts'
@@ -59,9 +59,8 @@ export class AdminServer {
   readonly #settings: ServerSettings
   readonly #platform: Platform
   readonly #audit: AuditLog | undefined
-  readonly #logLines: Readonly<Record<string, number>>
+  readonly #log: EventLogger
   readonly #access: AdminAccess
-  readonly #logLevel: LogLevelControl
   readonly #cluster: ClusterProbe
   readonly #commands: ReadonlyMap<string, AdminCommand>
   readonly #answers: SlicedAnswers
@@ -84,20 +83,19 @@ export class AdminServer {
   #lastRestoreAt = -Infinity
   readonly #restores: Restores
 
-  /** Without `audit` no request is recorded. `logLines` holds the lines of the log by level, for the metrics. */
+  /** Without `audit` no request is recorded. `log` is the logger of the platform. */
   constructor(
     settings: ServerSettings,
     platform: Platform,
     {
       audit,
-      logLines = {},
-    }: { audit?: AuditLog | undefined; logLines?: Readonly<Record<string, number>> } = {},
+      log = new EventLogger(platform.logger, platform.clock),
+    }: { audit?: AuditLog | undefined; log?: EventLogger } = {},
   ) {
     this.#audit = audit
-    this.#logLines = logLines
+    this.#log = log
     this.#settings = settings
     this.#platform = platform
-    this.#logLevel = new LogLevelControl(platform)
     this.#cluster = new ClusterProbe(platform)
     this.#answers = new SlicedAnswers(platform.clock)
     this.#survey = new TreeSurvey(platform.clock)
@@ -237,7 +235,7 @@ export class AdminServer {
   async close(): Promise<void> {
     this.#cancelReport()
     this.#cancelRotation()
-    this.#logLevel.close()
+    this.#log.close()
     this.#certificates?.stop()
     await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
     this.#listener = this.#metricsListener = undefined
@@ -319,7 +317,7 @@ export class AdminServer {
           target,
           request,
           session,
-          logLevel: this.#logLevel,
+          logger: this.#log,
           cluster: this.#cluster,
           answers: this.#answers,
           sessionPages: this.#sessionPages,
@@ -397,7 +395,7 @@ export class AdminServer {
 
   async #collect(): Promise<CollectedFigures> {
     const disks = new Map<string, DiskSpace>()
-    const log = { logLines: this.#logLines, logLost: this.#platform.logger.lost }
+    const log = { logLines: this.#log.lines, logLost: this.#platform.logger.lost }
     if (this.#target === undefined) return { disks, ...log }
     const { directories, platform, service } = this.#target
     if (service !== undefined) this.#survey.refresh(service.tree)

@@ -1,9 +1,9 @@
 import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import type { SessionId } from '../../core/types.ts'
+import type { EventLogger } from '../../logging/index.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
 import type { SlicedAnswers } from '../sliced-answers.ts'
-import type { LogLevelControl } from './log-level.ts'
 import type { ClusterProbe } from './cluster-probe.ts'
 import type { Restores } from './restore-command.ts'
 import type { AdminRole } from './roles.ts'
@@ -12,7 +12,7 @@ import type { AdminRole } from './roles.ts'
 export interface ApiCall {
   readonly target: AdminTarget
   readonly request: HttpRequest
-  readonly logLevel: LogLevelControl
+  readonly logger: EventLogger
   /** The session in the path. */
   readonly session: SessionId
   readonly cluster: ClusterProbe

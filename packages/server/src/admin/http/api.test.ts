@@ -198,12 +198,36 @@ describe('the level of the log', () => {
     server.logger.level = 'info'
     expect(await put('{"level": "debug", "seconds": 600}')).toBe(200)
     expect(await put('{"level": "error", "seconds": 60}')).toBe(200)
-    expect((await ask('/log-level')).body).toEqual({ level: 'error' })
+    expect((await ask('/log-level')).body).toEqual({ level: 'error', parts: {} })
     await server.advance(60_000)
     expect(server.logger.level).toBe('info')
     expect(await put('{"level": "warn"}')).toBe(200)
     await server.advance(600_000)
     expect(server.logger.level).toBe('warn')
+  })
+
+  it('is changed for a part within a turn, and goes back by itself', async () => {
+    await start()
+    server.logger.level = 'warn'
+    const written = (): string[] =>
+      server.logLines.filter(({ sentence }) => sentence === 'A session is connected').map(({ level }) => level)
+    expect(await put('{"part": "client", "level": "info", "seconds": 600}')).toBe(200)
+    await server.connect()
+    expect(written()).toEqual(['info'])
+    expect((await ask('/log-level')).body).toEqual({ level: 'warn', parts: { client: 'info' } })
+    await server.advance(600_000)
+    await server.connect()
+    expect(written()).toEqual(['info'])
+    expect((await ask('/log-level')).body).toEqual({ level: 'warn', parts: {} })
+  })
+
+  it('is refused for a part that does not exist, with those that do', async () => {
+    await start()
+    server.logger.level = 'info'
+    const body = '{"part": "elections", "level": "debug"}'
+    const { status, text } = await server.http.request('/api/v1/log-level', { method: 'PUT', body })
+    expect(status).toBe(400)
+    expect(text).toContain('admin, audit, backup, client, config, data, election, log')
   })
 
   it('is one of four, and cannot be changed where the logger of the program has none', async () => {

@@ -1,13 +1,12 @@
 import { formatZxid } from '@zabra/protocol'
-import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import type { HttpRequest, HttpResponse, LogLevel } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
 import { TOP_KINDS, TOP_MEASURES } from '../../connections/top-requests.ts'
 import type { SessionId } from '../../core/types.ts'
+import { LOG_LEVELS, LOG_PARTS } from '../../logging/index.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
-import { LOG_LEVELS } from '../counted-logger.ts'
 import type { ServerReport } from '../server-report.ts'
-import { isLogLevel } from './log-level.ts'
 import { numberIn, readObject } from './json-body.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
@@ -116,15 +115,15 @@ export const apiRoutes: readonly ApiRoute[] = [
     path: '/api/v1/log-level',
     method: 'GET',
     role: 'view',
-    summary: 'Returns the level of the log.',
+    summary: 'Returns the level of the log, and of the parts that have another one.',
     statuses: [200],
-    run: ({ logLevel }) => json(200, { level: logLevel.level ?? null }),
+    run: ({ logger: { levels } }) => json(200, { level: levels.level ?? null, parts: levels.parts }),
   },
   {
     path: '/api/v1/log-level',
     method: 'PUT',
     role: 'operate',
-    summary: 'Sets the `level` of the log, for `seconds` or for good.',
+    summary: 'Sets the `level` of the log, or of a `part`, for `seconds` or for good.',
     statuses: [200, 400, 501],
     run: setLogLevel,
   },
@@ -272,8 +271,8 @@ async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
 
 // Log
 
-async function setLogLevel({ logLevel, request }: ApiCall): Promise<HttpResponse> {
-  const { level, seconds } = (await readObject(request.body)) ?? {}
+async function setLogLevel({ logger, request }: ApiCall): Promise<HttpResponse> {
+  const { level, seconds, part } = (await readObject(request.body)) ?? {}
   const isTime =
     seconds === undefined || (typeof seconds === 'number' && seconds > 0 && seconds <= MAX_LEVEL_SECONDS)
   if (!isLogLevel(level) || !isTime)
@@ -282,15 +281,29 @@ async function setLogLevel({ logLevel, request }: ApiCall): Promise<HttpResponse
       'The body is not understood',
       `Expected {"level": one of ${LOG_LEVELS.join(', ')}, "seconds": n} with n up to ${MAX_LEVEL_SECONDS}, or without seconds.`,
     )
-  if (logLevel.level === undefined)
+  if (part !== undefined && !isLogPart(part))
+    return problem(
+      400,
+      'There is no such part',
+      `Expected one of ${LOG_PARTS.join(', ')}, or no part for all, got ${JSON.stringify(part).slice(0, 100)}.`,
+    )
+  const { levels } = logger
+  if (levels.level === undefined)
     return problem(
       501,
       'The level cannot be changed',
       'The program of this server gave it a logger without a level.',
     )
-  logLevel.set(level, seconds)
-  return json(200, { level: logLevel.level, seconds: seconds ?? null })
+  levels.set(level, seconds, part)
+  logger.info(
+    { of: part ?? 'all', to: level, ...(seconds === undefined ? {} : { seconds }) },
+    'The level of the log was changed',
+  )
+  return json(200, { level: levels.level, parts: levels.parts, seconds: seconds ?? null })
 }
+
+const isLogLevel = (value: unknown): value is LogLevel => LOG_LEVELS.includes(value as LogLevel)
+const isLogPart = (value: unknown): value is string => LOG_PARTS.includes(value as string)
 
 // OpenAPI
 

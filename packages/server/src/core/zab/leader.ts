@@ -416,7 +416,7 @@ export class Leader {
   #transfer(): void {
     const refusal = this.#stepDownPolicy.transfer(this.#ticks.now)
     if (refusal === undefined) this.#stepDownIfDue()
-    else this.#warn({ phase: this.#phase }, refusal)
+    else this.#warn({ id: 'quorum.transfer-refused', phase: this.#phase }, refusal)
   }
 
   #stepDownIfDue(): void {

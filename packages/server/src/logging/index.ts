@@ -1,0 +1,2 @@
+export { EventLogger } from './event-logger.ts'
+export { LOG_LEVELS, LOG_PARTS } from './parts.ts'
