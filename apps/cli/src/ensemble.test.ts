@@ -159,6 +159,16 @@ describe('zabra drain', () => {
   })
 })
 
+describe('zabra admin log-level', () => {
+  it('prints the levels, and refuses a part that does not exist', async () => {
+    expect(await succeed('admin', 'log-level')).toBe('all as the program of the server has it\n')
+    const { code, err } = await run('admin', 'log-level', 'debug', '--part', 'elections', ...ADMIN)
+    expect([code, err]).toEqual([9, expect.stringContaining('election, log')])
+    expect((await run('admin', 'log-level', 'loud', ...ADMIN)).code).toBe(2)
+    expect((await run('admin', 'log-level', '--for', '1m', ...ADMIN)).code).toBe(2)
+  })
+})
+
 describe('zabra session and zabra connection', () => {
   it('list, close and end', async () => {
     const options = {

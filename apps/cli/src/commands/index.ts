@@ -78,6 +78,7 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
       entry('drain', async () => (await import('./drain.ts')).drain),
       entry('transfer', async () => (await import('./cluster.ts')).transfer),
       entry('session', async () => (await import('./session.ts')).session),
+      entry('admin', async () => (await import('./admin.ts')).admin),
       entry('top', async () => (await import('./top.ts')).top),
       entry('connection', async () => (await import('./session.ts')).connection),
     ],

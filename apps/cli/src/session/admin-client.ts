@@ -27,7 +27,7 @@ export interface AdminResponse {
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
-export type AdminMethod = 'GET' | 'POST' | 'DELETE'
+export type AdminMethod = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export interface AdminRequest {
   /** Sent as JSON. */
