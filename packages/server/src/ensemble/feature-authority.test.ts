@@ -36,20 +36,24 @@ function learner(serverId: number, { isObserver = false, level = RELEASE, hasLev
 }
 
 /** A leader with id 1 of the voters 1 to 3 and the observers 4 and 5. */
-async function lead({ auto = false, state = NOT_FINALIZED } = {}) {
+async function lead({ auto = false, state = NOT_FINALIZED, members = 5 } = {}) {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   const clock = new ManualClock()
   const roles = ['participant', 'participant', 'participant', 'observer', 'observer']
   const active = parseConfiguration(
-    roles.map((role, i) => `server.${i + 1}=h:${2001 + i}:${3001 + i}:${role}`).join('\n'),
+    roles
+      .slice(0, members)
+      .map((role, i) => `server.${i + 1}=h:${2001 + i}:${3001 + i}:${role}`)
+      .join('\n'),
   )
   const features = new FeatureLevels(disk, '/data', state, RELEASE)
   const failed: unknown[] = []
+  const lines: string[] = []
   const context = {
     features,
     membership: { self: 1, active, proposed: undefined, member: (id: number) => active.members.get(id) },
-    platform: { clock, logger: silentLogger },
+    platform: { clock, logger: { ...silentLogger, info: (_: object, line: string) => lines.push(line) } },
     settings: { featureAuto: auto },
     failed: (error: unknown) => failed.push(error),
   } as unknown as MemberContext
@@ -70,7 +74,7 @@ async function lead({ auto = false, state = NOT_FINALIZED } = {}) {
     learners.push(learner(2), learner(3), learner(4, { isObserver: true }))
     for (const each of learners) report(each, features.state, each.serverId === 2 ? [5] : [])
   }
-  return { authority, features, learners, report, connect, clock, disk, failed }
+  return { authority, features, learners, report, connect, clock, disk, failed, lines }
 }
 
 describe('the leader of an ensemble', () => {
@@ -159,6 +163,21 @@ describe('the leader of an ensemble', () => {
     connect()
     await clock.untilIdle()
     expect(features.state).toEqual({ finalized: 2, proposed: 0 })
+  })
+
+  it('finalizes the last level of two that are asked for at once, and calls no other one final', async () => {
+    const { authority, features, disk, clock, lines } = await lead({ members: 1 })
+    const replaceFile = disk.replaceFile.bind(disk)
+    disk.replaceFile = async (path, bytes) => {
+      await new Promise<void>((resolve) => clock.immediate(resolve))
+      return replaceFile(path, bytes)
+    }
+    const answers = Promise.all([authority.finalize(1), authority.finalize(2)])
+    await clock.untilIdle()
+    expect(features.state).toEqual({ finalized: 2, proposed: 0 })
+    clock.advance(5000)
+    expect((await answers).map(({ isFinalized }) => isFinalized)).toEqual([true, true])
+    expect(lines.filter((line) => line.includes('is finalized'))).toHaveLength(1)
   })
 
   it('answers which members it waits for after five seconds, and when it does not lead any more', async () => {

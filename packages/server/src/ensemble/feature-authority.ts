@@ -123,18 +123,20 @@ export class FeatureAuthority implements FinalizesLevels {
     this.#isConfirming = true
     try {
       await features.confirm(level)
-      platform.logger.info(
-        { featureLevel: features.finalized },
-        'A feature level is finalized: no member can go back to Apache ZooKeeper or a release below it',
-      )
-      this.reports.send()
-      this.#wake()
-      this.#noteReady()
     } catch (error) {
-      failed(error)
+      return failed(error)
     } finally {
       this.#isConfirming = false
     }
+    // A higher one may have been proposed meanwhile.
+    if (features.finalized !== level) return this.changed()
+    platform.logger.info(
+      { featureLevel: level },
+      'A feature level is finalized: no member can go back to Apache ZooKeeper or a release below it',
+    )
+    this.reports.send()
+    this.#wake()
+    this.changed()
   }
 
   /** Resolves when a level is final, when this server does not lead any more, and after `ANSWER_MS`. */
