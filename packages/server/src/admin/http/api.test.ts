@@ -210,7 +210,9 @@ describe('the level of the log', () => {
     await start()
     server.logger.level = 'warn'
     const written = (): string[] =>
-      server.logLines.filter(({ sentence }) => sentence === 'A session is connected').map(({ level }) => level)
+      server.logLines
+        .filter(({ sentence }) => sentence === 'A session is connected')
+        .map(({ level }) => level)
     expect(await put('{"part": "client", "level": "info", "seconds": 600}')).toBe(200)
     await server.connect()
     expect(written()).toEqual(['info'])
