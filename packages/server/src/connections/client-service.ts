@@ -282,10 +282,7 @@ export class ClientService {
    */
   runTurn(action: () => void): void {
     if (this.#isStopped) return
-    if (this.#depth++ === 0) {
-      this.turnTime = this.platform.clock.monotonic()
-      this.#laterTurns.began(this.turnTime)
-    }
+    if (this.#depth++ === 0) this.turnTime = this.platform.clock.monotonic()
     try {
       action()
       if (this.#depth === 1) {
@@ -313,7 +310,7 @@ export class ClientService {
 
   /** Handles an event in a later turn, after the I/O that is ready now. */
   runLater(action: () => void): void {
-    this.#laterTurns.add(action, this.turnTime)
+    this.#laterTurns.add(action)
   }
 
   /**

@@ -104,6 +104,10 @@ export class TurnShares {
   }
 
   #run(): void {
+    if (this.#isIterationSpent()) {
+      this.#busySince = -Infinity
+      return this.#options.runLater(() => this.#run())
+    }
     this.#reader = undefined
     this.#busySince = undefined
     let left = this.#waiting.size
@@ -117,6 +121,16 @@ export class TurnShares {
     if (this.#waiting.size > 0) this.#schedule()
     // While some wait, costly requests that arrive are executed in runs alone, behind them.
     this.#busySince = this.#waiting.size > 0 ? -Infinity : undefined
+  }
+
+  /**
+   * Whether the sockets have taken the time of this iteration before the run, which then follows in the next one. It is put off once:
+   * connections that always have something to read cannot keep others waiting.
+   */
+  #isIterationSpent(): boolean {
+    const since = this.#busySince
+    if (since === undefined || since === -Infinity || this.#waiting.size === 0) return false
+    return this.#options.clock.monotonic() - since >= SHARE_MS / 2
   }
 
   #elapsed(): number {
