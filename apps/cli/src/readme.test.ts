@@ -18,7 +18,7 @@ describe('the README', () => {
     const calls = [...readme.matchAll(/^(?:\$ )?zabra ([\w-]+)([^#\n<>|]*)/gm)]
     expect(calls.length).toBeGreaterThan(30)
     for (const [, command = '', rest = ''] of calls) {
-      const sub = ['quota', 'cert', 'context', 'backup'].includes(command)
+      const sub = ['quota', 'cert', 'context', 'backup', 'admin'].includes(command)
         ? (/^ ([\w-]+)/.exec(rest)?.[1] ?? '')
         : ''
       const help = await new CommandRun([command, ...(sub === '' ? [] : [sub]), '--help'], undefined).ended
