@@ -391,7 +391,8 @@ export const clientHolds: Case = {
           owner.request(OpCode.getEphemerals, path(longName('/named')(0).slice(0, -1))))
         await test(`20 × getAllChildrenNumber of ${LISTED_AT_ONCE} ${LONG_NAMES}`, () =>
           owner.requestMany(20, OpCode.getAllChildrenNumber, path(below)))
-        owner.destroy()
+        await test(`the end of a session with ${LISTED_AT_ONCE} ephemerals, ${LONG_NAMES}`, () =>
+          owner.close())
       }
       const limited = `100 writes at ${LEVELS} levels, half of which have a quota`
       if (isMeasured(limited)) {

@@ -318,6 +318,22 @@ describe('a large transaction', () => {
     expect(writer.takeReceived()).toEqual(['1:0', '2:0'])
   })
 
+  it('that closes a session with few ephemerals at long paths takes several turns', async () => {
+    const { fixture, client, other, took } = await startPair(0)
+    for (let i = 0; i < 30; i++) client.create(100 + i, `/top/${i}${'n'.repeat(30_000)}`, CreateMode.EPHEMERAL)
+    await fixture.untilIdle()
+    client.frames.length = other.frames.length = 0
+    const before = took()
+    client.ask(1, OpCode.closeSession)
+    await fixture.untilIdle()
+    // Prepared, applied and forgotten in 30 steps each, of which three fit into a turn at most.
+    expect(took() - before).toBeGreaterThan(25)
+    other.frames.length = 0
+    other.read(1000, OpCode.getChildren, '/top')
+    await fixture.untilIdle()
+    expect(names(other.replies()[0]!.body)).toEqual([])
+  })
+
   it('of a multi is visible whole or not at all, and later requests of its session get their replies after it', async () => {
     const { fixture, client, other: reader, afterEach } = await startPair(4)
     const paths = ['/top/0', '/top/3']

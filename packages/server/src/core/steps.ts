@@ -1,6 +1,36 @@
 /** Parts of a large transaction that are prepared, encoded, decoded or applied in one turn of the event loop. */
 export const STEP = 100
 
+/** Characters of a path that take as long as a part of a transaction. */
+const CHARS_PER_PART = 256
+
+/** Returns as how many parts a part with a path counts. */
+export const partsOf = (path: string): number => 1 + Math.floor(path.length / CHARS_PER_PART)
+
+/** Counts the parts of a step. */
+export class StepCounter {
+  readonly #most: number
+  #parts = 0
+
+  constructor(most = STEP) {
+    this.#most = most
+  }
+
+  /** Counts a part with a path. Returns whether it is the first one of another step. */
+  begins(path: string): boolean {
+    const parts = partsOf(path)
+    const isFirst = this.#parts > 0 && this.#parts + parts > this.#most
+    this.#parts = isFirst ? parts : this.#parts + parts
+    return isFirst
+  }
+}
+
+/** Whether parts with these paths are one step. */
+export function isOneStep(paths: readonly string[]): boolean {
+  const counter = new StepCounter()
+  return !paths.some((path) => counter.begins(path))
+}
+
 /** Runs all remaining steps of a task at once, and returns its result. */
 export function runToEnd<T>(steps: Generator<void, T>): T {
   for (;;) {

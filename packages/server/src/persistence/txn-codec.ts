@@ -1,6 +1,6 @@
 import { adler32, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { operationOf, type PathLookup } from '../core/operations/index.ts'
-import { runToEnd, STEP } from '../core/steps.ts'
+import { runToEnd, STEP, StepCounter } from '../core/steps.ts'
 import type {
   CloseSessionTxn,
   Digest,
@@ -56,10 +56,12 @@ function* encodeCompound(writer: Writer, txn: CompoundTxn): Generator<void> {
   const items = txn.type === OpCode.multi ? txn.txns : txn.paths2Delete
   writer.int(items.length)
   if (items instanceof PackedParts) return writer.raw(items.bytes)
-  let count = 0
+  // Each growth of the array would copy it.
+  if (txn.type === OpCode.closeSession)
+    writer.reserve(txn.paths2Delete.reduce((sum, path) => sum + path.length + 4, 0))
+  const step = new StepCounter()
   for (const item of items) {
-    if (count > 0 && count % STEP === 0) yield
-    count++
+    if (step.begins(typeof item === 'string' ? item : 'path' in item ? item.path : '')) yield
     if (typeof item === 'string') writer.string(item)
     else encodePart(writer, item)
   }
@@ -195,9 +197,11 @@ function* decodeCloseSession(reader: Reader, step: number): Generator<void, Txn>
   try {
     const count = Math.max(0, reader.vectorLength())
     const paths2Delete: string[] = []
+    const counter = new StepCounter(step)
     for (let i = 0; i < count; i++) {
-      if (i > 0 && i % step === 0) yield
-      paths2Delete.push(reader.string() ?? '')
+      const path = reader.string() ?? ''
+      if (counter.begins(path)) yield
+      paths2Delete.push(path)
     }
     if (reader.remaining !== 0 && reader.remaining < 12) reader.fail('Expected a digest', 'digest')
     return { type, paths2Delete }

@@ -90,11 +90,12 @@ it('ApplyQueue applies fewer in a turn when they take long', () => {
   expect(fixture.lengths).toEqual([7, 7, 7, 7, 7, 5])
 })
 
-it('ApplyQueue looks at the clock after each transaction below many watched ancestors', () => {
+it('ApplyQueue applies one transaction below many watched ancestors in an iteration of the event loop', () => {
   const fixture = new QueueFixture(3, 4, 5000)
   fixture.queue.commit(4)
   while (fixture.waiting > 0) fixture.next()
-  expect(fixture.lengths).toEqual([1, 1, 1, 1])
+  // The first turn after each may be in the same iteration.
+  expect(fixture.lengths).toEqual([1, 0, 1, 0, 1, 0, 1])
 })
 
 it('ApplyQueue schedules one later turn at a time, whatever is committed meanwhile', () => {

@@ -138,13 +138,16 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     return false
   }
 
-  #advanceLater(): void {
+  /** Continues in a later turn; after a costly transaction in that of the next iteration of the event loop, not of this one. */
+  #advanceLater(isCostly = false): void {
     if (this.#isDeferred) return
     this.#isDeferred = true
-    this.#options.defer(() => {
+    const { defer } = this.#options
+    const advance = (): void => {
       this.#isDeferred = false
       this.#advance()
-    })
+    }
+    defer(isCostly ? () => defer(advance) : advance)
   }
 
   /** Applies committed transactions until one takes several turns, or this turn has done enough. */
@@ -155,12 +158,11 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     const end = clock.monotonic() + MAX_TURN_MS
     let visited = watchNotifier.ancestorsVisited
     for (let applied = 0; this.#isNextCommitted() && !this.#applying.isBusy; applied++) {
-      const checksClock =
-        applied % CLOCK_INTERVAL === CLOCK_INTERVAL - 1 ||
-        watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS
+      const isCostly = watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS
+      const checksClock = isCostly || applied % CLOCK_INTERVAL === CLOCK_INTERVAL - 1
       if (checksClock) visited = watchNotifier.ancestorsVisited
       if (applied === MAX_PER_TURN || (checksClock && clock.monotonic() >= end)) {
-        this.#advanceLater()
+        this.#advanceLater(isCostly)
         break
       }
       const write = this.#queue.shift()!

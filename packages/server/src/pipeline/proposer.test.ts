@@ -78,7 +78,7 @@ describe('Proposer', () => {
   })
 
   it.each([
-    [100, 1],
+    [100, 0],
     [101, 2],
   ])(
     'prepares and encodes the end of a session with %i ephemeral nodes with %i pauses',

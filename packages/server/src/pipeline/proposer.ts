@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { Histogram } from '../core/histogram.ts'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
-import { STEP } from '../core/steps.ts'
+import { isOneStep } from '../core/steps.ts'
 import { SESSION_USER_IDENTITIES, SESSION_USER_XID, sessionUserRequests } from '../core/tree/index.ts'
 import type { CloseSessionTxn, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
@@ -206,7 +206,7 @@ export class Proposer<L extends NotifiedWatcher> {
     const prepared = yield* this.preparer.closeSession(id, this.#nextZxid())
     const write = { sessionId: id, xid, type: OpCode.closeSession }
     const { paths2Delete } = prepared.txn as CloseSessionTxn
-    if (paths2Delete.length <= STEP) return this.#propose(write, time, prepared, callback, startedAt)
+    if (isOneStep(paths2Delete)) return this.#propose(write, time, prepared, callback, startedAt)
     yield* this.#proposeInSteps(write, time, prepared, callback, startedAt)
   }
 

@@ -1,6 +1,7 @@
 import { parentOf, type ACL } from '@zabra/protocol'
 import { beginsWith } from '../begins-with.ts'
 import { RingBuffer } from '../ring-buffer.ts'
+import { partsOf } from '../steps.ts'
 import { TextMap } from '../text-map.ts'
 import {
   copyStatFields,
@@ -201,9 +202,10 @@ export class PendingTree {
     // A node that was changed again is in the queue a second time, and is dropped there. The changes before that must not wait
     // for it: under load, a busy parent always has a pending change.
     let left = limit
-    for (; left > 0 && zxids.length > 0 && zxids.first <= zxid; left--) {
+    while (left > 0 && zxids.length > 0 && zxids.first <= zxid) {
       const next = this.#queue.shift()
       zxids.shift()
+      left -= partsOf(typeof next === 'string' ? next : next.path)
       if (typeof next === 'string') {
         const hash = this.#tree.store.hash(next)
         const node = this.#changed.get(next, hash)
@@ -237,10 +239,11 @@ export class PendingTree {
 
   /** Undoes up to `limit` changes of the multi, the last one first. Returns false once all are undone. */
   rollbackMulti(limit: number): boolean {
-    for (let left = limit; left > 0; left--) {
+    for (let left = limit; left > 0;) {
       const last = this.#undo?.pop()
       if (last === undefined) break
       const { path, before, was } = last
+      left -= partsOf(path)
       const hash = this.#tree.store.hash(path)
       const node = this.#changed.get(path, hash)
       if (node !== undefined && was?.owner !== node.owner) this.#forget(path, hash, node)

@@ -2,7 +2,7 @@ import { ErrorCode, OpCode, ownerKind, ProtocolError, type Reader } from '@zabra
 import { treeFieldReader, type FieldReader } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
-import { runToEnd, STEP } from '../steps.ts'
+import { runToEnd, StepCounter } from '../steps.ts'
 import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
 import { prepareMulti } from './multi.ts'
 import type { PendingNode } from './pending-tree.ts'
@@ -96,14 +96,15 @@ export class Preparer {
     const { pending } = this.#context
     const paths2Delete: string[] = []
     const tombstone = pending.tombstone(session, zxid)
+    const step = new StepCounter()
     for (const path of pending.ephemeralsOf(session)) {
+      if (step.begins(path)) yield
       const node = pending.get(path)
       // A pending change has removed the node, or it was created again by another session.
       if (node?.owner !== session) continue
       this.#context.removeChild(pending.parent(path)!, zxid)
       pending.removeWithSession(node, tombstone)
       paths2Delete.push(path)
-      if (paths2Delete.length % STEP === 0) yield
     }
     return this.#prepared({ type: OpCode.closeSession, paths2Delete })
   }

@@ -1,5 +1,5 @@
 import { ErrorCode, OpCode } from '@zabra/protocol'
-import { STEP } from '../steps.ts'
+import { STEP, StepCounter } from '../steps.ts'
 import type { CloseSessionTxn, ErrorTxn, MultiParts, MultiTxn, Txn, TxnHeader, Zxid } from '../types.ts'
 import type { OwnerIndex } from './owners.ts'
 import { quotaTarget, STATS_NAME } from './quotas.ts'
@@ -62,10 +62,9 @@ export function* applyMulti(
   part?: PartCallback,
 ): Generator<void> {
   const isApplied = failureOf(txns) === undefined
-  let i = 0
+  const step = new StepCounter()
   for (const sub of txns) {
-    if (i > 0 && i % STEP === 0) yield
-    i++
+    if (step.begins('path' in sub ? sub.path : '')) yield
     if (isApplied) tree.applyPart(header, sub, sink)
     part?.(sub, isApplied)
   }
@@ -81,16 +80,18 @@ export function* applyCloseSession(
   { paths2Delete }: CloseSessionTxn,
   sink?: ChangeSink,
 ): Generator<void> {
-  for (let i = 0; i < paths2Delete.length; i++) {
-    if (i > 0 && i % STEP === 0) yield
-    tree.remove(zxid, paths2Delete[i]!, sink)
+  const step = new StepCounter()
+  for (const path of paths2Delete) {
+    if (step.begins(path)) yield
+    tree.remove(zxid, path, sink)
   }
   // A copy: the index changes as nodes are removed. Nodes that a later transaction has created, in a snapshot that holds its
   // effects already, stay.
   const others = [...tree.owners.ofSession(sessionId)]
-  for (let i = 0; i < others.length; i++) {
-    if (i > 0 && i % STEP === 0) yield
-    tree.remove(zxid, tree.pathOf(others[i]!), sink)
+  for (const other of others) {
+    const path = tree.pathOf(other)
+    if (step.begins(path)) yield
+    tree.remove(zxid, path, sink)
   }
 }
 

@@ -156,12 +156,18 @@ export class WatchManager<W extends Watcher> {
   }
 
   #fireAncestors(path: string, notified: Set<W>, notify: Notify<W>): void {
+    // Most watched ancestors have the same watcher.
+    let last: W | undefined
     this.#recursivePaths.forEachCandidate(path, (candidate) => {
       this.ancestorsVisited++
       // Compared only if a watcher is left to notify: the watches of one connection may be on every ancestor.
       let isAncestor: boolean | undefined
       this.data.forEach(candidate, (watcher, modes) => {
-        if ((modes & WatchBits.RECURSIVE) === 0 || notified.has(watcher)) return
+        if (watcher === last || (modes & WatchBits.RECURSIVE) === 0) return
+        if (notified.has(watcher)) {
+          last = watcher
+          return
+        }
         isAncestor ??= beginsWith(path, candidate)
         if (!isAncestor) return
         notified.add(watcher)
