@@ -1666,7 +1666,6 @@ export declare class Writer {
     #private;
     constructor(initialCapacity?: number, pool?: BufferPool);
     get length(): number;
-    get hasAttachments(): boolean;
     bool(value: boolean): void;
     byte(value: number): void;
     int(value: number): void;
@@ -1676,18 +1675,15 @@ export declare class Writer {
     string(value: string | null): void;
     raw(value: Uint8Array): void;
     range(bytes: DataView, start: number, end: number): void;
-    attach(bytes: Uint8Array): void;
     intAt(position: number, value: number): void;
     longNumberAt(position: number, value: number): void;
     beginFrame(): number;
     endFrame(mark: number): void;
     truncate(length: number): void;
     bytes(): Uint8Array;
-    pieces(): Uint8Array[];
     bytesFrom(start: number): Uint8Array;
     checksum(sum: typeof adler32, start: number, previous?: number): number;
     take(): Uint8Array;
-    takePieces(): Uint8Array[];
     release(): void;
     reset(): void;
     reserve(bytes: number): void;

@@ -15,7 +15,6 @@ type Value =
   | { readonly kind: 'byte' | 'int' | 'longNumber'; readonly value: number }
   | { readonly kind: 'long'; readonly value: bigint }
   | { readonly kind: 'buffer'; readonly value: Uint8Array | null }
-  | { readonly kind: 'attached'; readonly value: Uint8Array }
   | { readonly kind: 'string'; readonly value: string | null }
 
 const safe = fc.oneof(
@@ -47,7 +46,6 @@ function simple(one: Value): Uint8Array {
   const view = new DataView(new ArrayBuffer(8))
   if (kind === 'bool') return Uint8Array.of(value ? 1 : 0)
   if (kind === 'byte') return Uint8Array.of(value & 255)
-  if (kind === 'attached') return value
   if (kind === 'int') view.setInt32(0, value)
   if (kind === 'int') return new Uint8Array(view.buffer, 0, 4)
   if (kind === 'long' || kind === 'longNumber') view.setBigInt64(0, BigInt(value))
@@ -66,64 +64,13 @@ function write(writer: Writer, one: Value): void {
   if (one.kind === 'bool') writer.bool(one.value)
   else if (one.kind === 'long') writer.long(one.value)
   else if (one.kind === 'buffer') writer.buffer(one.value)
-  else if (one.kind === 'attached') writer.attach(one.value)
   else if (one.kind === 'string') writer.string(one.value)
   else writer[one.kind](one.value)
 }
 
 const concatenated = (parts: Uint8Array[]): Uint8Array => Uint8Array.from(parts.flatMap((part) => [...part]))
 
-const withAttached = fc.oneof(
-  value,
-  fc.record({ kind: fc.constant('attached' as const), value: fc.uint8Array({ maxLength: 200 }) }),
-)
-
 describe('Writer and Reader', () => {
-  it('write the same bytes where some are attached, with a frame around and a part dropped', () => {
-    const some = fc.array(withAttached, { maxLength: 12 })
-    const how = fc.constantFrom('take', 'pieces', 'bytesFrom', 'checksum' as const)
-    fc.assert(
-      fc.property(
-        some,
-        some,
-        some,
-        fc.integer({ min: 1, max: 64 }),
-        how,
-        (before, dropped, after, capacity, end) => {
-          const writer = new Writer(capacity)
-          for (const one of before) write(writer, one)
-          const frame = writer.beginFrame()
-          for (const one of before) write(writer, one)
-          const mark = writer.length
-          for (const one of dropped) write(writer, one)
-          writer.truncate(mark)
-          const number = writer.length
-          writer.longNumber(0)
-          for (const one of after) write(writer, one)
-          writer.longNumberAt(number, -7)
-          writer.endFrame(frame)
-          const head = concatenated(before.map(simple))
-          const tail = concatenated(after.map(simple))
-          const length = head.length + 8 + tail.length
-          const bytes = concatenated([
-            head,
-            simple({ kind: 'int', value: length }),
-            head,
-            simple({ kind: 'longNumber', value: -7 }),
-            tail,
-          ])
-          expect(writer.length).toBe(bytes.length)
-          if (end === 'checksum')
-            expect(writer.checksum(adler32, frame)).toBe(adler32(bytes, frame, bytes.length))
-          if (end === 'bytesFrom') expect(writer.bytesFrom(frame)).toEqual(bytes.subarray(frame))
-          expect(end === 'pieces' ? concatenated(writer.takePieces()) : writer.take()).toEqual(bytes)
-          expect([writer.length, writer.hasAttachments, writer.pieces()]).toEqual([0, false, []])
-        },
-      ),
-      { numRuns: 300 },
-    )
-  })
-
   it('write the same bytes as a DataView, from any initial capacity, and read them back', () => {
     fc.assert(
       fc.property(fc.array(value, { maxLength: 30 }), fc.integer({ min: 1, max: 64 }), (values, capacity) => {
@@ -133,8 +80,7 @@ describe('Writer and Reader', () => {
         expect(writer.length).toBe(bytes.length)
         expect(writer.take()).toEqual(bytes)
         const reader = new Reader(bytes)
-        for (const one of values)
-          expect(reader[one.kind as Exclude<Value['kind'], 'attached'>]()).toEqual(one.value)
+        for (const one of values) expect(reader[one.kind]()).toEqual(one.value)
         expect(reader.remaining).toBe(0)
       }),
       { numRuns: 2000 },

@@ -4,30 +4,19 @@ import { writeText } from './text.ts'
 
 const EMPTY = allocateBuffer(0)
 
-/** An array of another owner among the bytes of a writer. */
-interface Attachment {
-  /** How many bytes of the writer's own array precede it. */
-  readonly at: number
-  readonly bytes: Uint8Array
-}
-
 /**
  * Writes values into an array that grows.
  *
  * Optimised: one mutable buffer for many messages, with lengths patched in afterwards.
  * Why: an array per message, joined later, costs more than the messages.
  * Rules: `bytes` is a view that the next write may change; `take` transfers the bytes to the caller; `release` returns the array to
- * the pool; what is attached must not change until the bytes are dropped. Tested against `DataView`, in `wire.test.ts`.
+ * the pool. Tested against `DataView`, in `wire.test.ts`.
  */
 export class Writer {
   #buffer = EMPTY
   #bytes: Uint8Array<ArrayBuffer> = EMPTY.bytes
   #view = EMPTY.view
-  /** Bytes of its own array. */
   #length = 0
-  /** In their order. */
-  #attachments: Attachment[] = []
-  #attachedBytes = 0
   readonly #initial: number
   readonly #pool: BufferPool | undefined
   /** Size of the next array. It is allocated on the first write: idle connections have none. */
@@ -40,12 +29,7 @@ export class Writer {
   }
 
   get length(): number {
-    return this.#length + this.#attachedBytes
-  }
-
-  /** Whether some of the bytes are in arrays of others. */
-  get hasAttachments(): boolean {
-    return this.#attachedBytes > 0
+    return this.#length
   }
 
   bool(value: boolean): void {
@@ -72,11 +56,7 @@ export class Writer {
 
   /** Writes an integer from -2^53 to 2^53 as a long. */
   longNumber(value: number): void {
-    this.#reserve(8)
-    const high = Math.floor(value / 0x1_0000_0000)
-    this.#view.setInt32(this.#length, high)
-    this.#view.setUint32(this.#length + 4, value - high * 0x1_0000_0000)
-    this.#length += 8
+    this.#setLongNumber(this.claim(8), value)
   }
 
   buffer(value: Uint8Array | null): void {
@@ -109,31 +89,20 @@ export class Writer {
     this.#length += end - start
   }
 
-  /** Writes bytes without their length and without a copy: they must not change until they are sent or dropped. */
-  attach(bytes: Uint8Array): void {
-    if (bytes.length === 0) return
-    this.#attachments.push({ at: this.#length, bytes })
-    this.#attachedBytes += bytes.length
-  }
-
   /** Overwrites an int. */
   intAt(position: number, value: number): void {
-    this.#view.setInt32(this.#attachedBytes === 0 ? position : this.#own(position), value)
+    this.#view.setInt32(position, value)
   }
 
   /** Overwrites a long. */
   longNumberAt(position: number, value: number): void {
-    const high = Math.floor(value / 0x1_0000_0000)
-    const at = this.#attachedBytes === 0 ? position : this.#own(position)
-    this.#view.setInt32(at, high)
-    this.#view.setUint32(at + 4, value - high * 0x1_0000_0000)
+    this.#setLongNumber(position, value)
   }
 
   /** Reserves the length of a frame. Returns the mark for `endFrame`. */
   beginFrame(): number {
-    const mark = this.length
     this.int(0)
-    return mark
+    return this.length - 4
   }
 
   /** Writes the length of the frame that began at `mark`. */
@@ -143,51 +112,27 @@ export class Writer {
 
   /** Drops everything from `length` on, such as a reply that fails half-way. */
   truncate(length: number): void {
-    if (this.#attachedBytes > 0) this.#detachFrom(length)
-    this.#length = length - this.#attachedBytes
+    this.#length = length
   }
 
-  /** Returns a view of all bytes written, valid until the next write. Copies what is attached. */
+  /** Returns a view of all bytes written, valid until the next write. */
   bytes(): Uint8Array {
-    this.#join()
     return this.#bytes.subarray(0, this.#length)
-  }
-
-  /** Returns views of all bytes written, in their order and without a copy, valid until the next write. */
-  pieces(): Uint8Array[] {
-    const pieces: Uint8Array[] = []
-    let from = 0
-    for (const { at, bytes } of this.#attachments) {
-      if (at > from) pieces.push(this.#bytes.subarray(from, at))
-      pieces.push(bytes)
-      from = at
-    }
-    if (this.#length > from) pieces.push(this.#bytes.subarray(from, this.#length))
-    return pieces
   }
 
   /** Returns a view of the bytes from an offset on, valid until they are overwritten or dropped. */
   bytesFrom(start: number): Uint8Array {
-    this.#join()
     return this.#bytes.subarray(start, this.#length)
   }
 
   /** Returns the checksum of the bytes from an offset on, continuing `previous`. */
   checksum(sum: typeof adler32, start: number, previous = 1): number {
-    this.#join()
     return sum(this.#bytes, start, this.#length, previous, this.#view)
   }
 
   /** Returns the bytes written, which the caller owns, and starts with a new array. */
   take(): Uint8Array {
-    const taken = this.bytes()
-    this.#begin()
-    return taken
-  }
-
-  /** Does as `take` for `pieces`, without a copy. */
-  takePieces(): Uint8Array[] {
-    const taken = this.pieces()
+    const taken = this.#bytes.subarray(0, this.#length)
     this.#begin()
     return taken
   }
@@ -201,7 +146,6 @@ export class Writer {
 
   /** Drops the bytes written and keeps the array. */
   reset(): void {
-    this.#detach()
     this.#length = 0
   }
 
@@ -223,43 +167,16 @@ export class Writer {
     return this.#view
   }
 
+  #setLongNumber(at: number, value: number): void {
+    const high = Math.floor(value / 0x1_0000_0000)
+    this.#view.setInt32(at, high)
+    this.#view.setUint32(at + 4, value - high * 0x1_0000_0000)
+  }
+
   #begin(): void {
     this.#next = Math.max(this.#initial, Math.min(this.#length, 65536))
     this.#use(EMPTY)
-    this.#detach()
     this.#length = 0
-  }
-
-  #detach(): void {
-    if (this.#attachedBytes === 0) return
-    this.#attachments = []
-    this.#attachedBytes = 0
-  }
-
-  /** Drops what is attached behind the first `length` bytes. */
-  #detachFrom(length: number): void {
-    for (let last = this.#attachments.at(-1); last !== undefined; last = this.#attachments.at(-1)) {
-      if (last.at + this.#attachedBytes <= length) break
-      this.#attachments.pop()
-      this.#attachedBytes -= last.bytes.length
-    }
-  }
-
-  /** Returns the offset in its own array of one of its bytes. */
-  #own(position: number): number {
-    let own = position
-    for (const { at, bytes } of this.#attachments) {
-      if (own <= at) break
-      own = Math.max(at, own - bytes.length)
-    }
-    return own
-  }
-
-  /** Copies what is attached into its own array. */
-  #join(): void {
-    if (this.#attachedBytes === 0) return
-    const pieces = this.takePieces()
-    for (const piece of pieces) this.raw(piece)
   }
 
   #use(buffer: PooledBuffer): void {

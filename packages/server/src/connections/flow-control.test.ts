@@ -1,6 +1,7 @@
-import { BufferPool, Writer } from '@zabra/protocol'
+import { BufferPool } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { PieceWriter } from '../core/piece-writer.ts'
 import { FlowControl, PauseReason } from './flow-control.ts'
 
 const noSends = { sends: { add() {} }, onSent() {} }
@@ -71,7 +72,7 @@ describe('FlowControl', () => {
     for (const canReuseBuffers of [true, false, undefined]) {
       const { wire, calls } = recordingConnection(canReuseBuffers)
       const pool = new BufferPool()
-      const writer = new Writer(16, pool)
+      const writer = new PieceWriter(16, pool)
       writer.int(7)
       new FlowControl(wire, noSends).flushWriter(writer)
       const freeBytes = canReuseBuffers === true ? 512 : 0
@@ -107,7 +108,7 @@ describe('FlowControl', () => {
 
   it('waits behind a small reply that the socket has not taken', () => {
     const { flow, socket } = flowOf()
-    const writer = new Writer(16)
+    const writer = new PieceWriter(16)
     writer.raw(counted(0, 4))
     socket.hasRoom = false
     flow.flushWriter(writer)
@@ -119,7 +120,7 @@ describe('FlowControl', () => {
 
   it('sends what is attached to a writer in its place', () => {
     const { flow, socket, runStep } = flowOf()
-    const writer = new Writer(16)
+    const writer = new PieceWriter(16)
     writer.raw(counted(0, 3))
     writer.attach(counted(3, 300_000))
     writer.raw(counted(300_003, 2))
@@ -130,7 +131,7 @@ describe('FlowControl', () => {
 
   it('counts an array whose begin is sent as held, until its last bytes are', () => {
     const { flow, wire, socket, runStep } = flowOf()
-    const writer = new Writer(16)
+    const writer = new PieceWriter(16)
     writer.attach(counted(0, 600_000))
     writer.raw(counted(600_000, 8))
     flow.flushWriter(writer)

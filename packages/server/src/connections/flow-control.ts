@@ -1,5 +1,6 @@
 import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
+import type { PieceWriter } from '../core/piece-writer.ts'
 import type { ServerStats } from './stats.ts'
 
 /** A connection with more unsent bytes is closed: the client requests more than it reads. */
@@ -74,7 +75,7 @@ export class FlowControl {
   }
 
   /** Sends the bytes of a writer and empties it. */
-  flushWriter(writer: Writer): void {
+  flushWriter(writer: PieceWriter): void {
     this.#forgetSent()
     if (this.#waiting.length > 0 || writer.hasAttachments || writer.length > WRITE_BYTES)
       this.#send(writer.takePieces())

@@ -320,7 +320,8 @@ describe('a large transaction', () => {
 
   it('that closes a session with few ephemerals at long paths takes several turns', async () => {
     const { fixture, client, other, took } = await startPair(0)
-    for (let i = 0; i < 30; i++) client.create(100 + i, `/top/${i}${'n'.repeat(30_000)}`, CreateMode.EPHEMERAL)
+    for (let i = 0; i < 30; i++)
+      client.create(100 + i, `/top/${i}${'n'.repeat(30_000)}`, CreateMode.EPHEMERAL)
     await fixture.untilIdle()
     client.frames.length = other.frames.length = 0
     const before = took()

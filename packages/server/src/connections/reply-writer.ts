@@ -1,6 +1,7 @@
 import { ErrorCode, OpCode, writeMultiHeader, Writer, type BufferPool } from '@zabra/protocol'
 import type { Histogram } from '../core/histogram.ts'
 import { MULTI_END, operationOf } from '../core/operations/index.ts'
+import { PieceWriter } from '../core/piece-writer.ts'
 import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
@@ -50,7 +51,7 @@ export interface ReplyContext {
 
 /** Writes replies and watch events into the buffer of one connection, which is flushed at the end of the turn. */
 export class ReplyWriter {
-  readonly writer: Writer
+  readonly writer: PieceWriter
   readonly stats = new ConnectionStats()
   readonly #context: ReplyContext
   readonly #channel: Flushable & TopClient
@@ -59,7 +60,7 @@ export class ReplyWriter {
   #err = 0
 
   constructor(context: ReplyContext, channel: Flushable & TopClient) {
-    this.writer = new Writer(512, context.bufferPool)
+    this.writer = new PieceWriter(512, context.bufferPool)
     this.#context = context
     this.#channel = channel
   }

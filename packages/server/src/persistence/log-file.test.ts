@@ -26,16 +26,16 @@ describe('LogFile', () => {
     disk.putFile(PATH, bytes(1000, 1))
     await file.create(1)
     expect([file.path, file.position]).toEqual([PATH, 0])
-    await file.write(bytes(20), true)
+    await file.write([bytes(20)], true)
     expect(await disk.readFile(PATH)).toEqual(bytes(20))
   })
 
   it('begins a second file from its start and leaves the first one', async () => {
     const { disk, file, extensions } = given()
     await file.create(1)
-    await file.write(bytes(50), true)
+    await file.write([bytes(50)], true)
     await file.create(10)
-    await file.write(bytes(30), true)
+    await file.write([bytes(30)], true)
     expect([await disk.size(PATH), await disk.size(`${FOLDER}/log.a`), file.position]).toEqual([50, 30, 30])
     expect(extensions).toEqual([34, 14])
   })
@@ -43,8 +43,8 @@ describe('LogFile', () => {
   it.each([true, false])('appends, durably unless that is off (%s)', async (isDurable) => {
     const { disk, file } = given({ isDurable })
     await file.create(1)
-    await file.write(bytes(20), true)
-    await file.write(bytes(10, 8), false)
+    await file.write([bytes(20)], true)
+    await file.write([bytes(10, 8)], false)
     expect(file.position).toBe(30)
     expect(await disk.readFile(PATH)).toEqual(new Uint8Array([...bytes(20), ...bytes(10, 8)]))
     disk.powerCut()
@@ -54,9 +54,9 @@ describe('LogFile', () => {
   it('syncs the folder after the first bytes alone', async () => {
     const { file, calls } = given()
     await file.create(1)
-    await file.write(bytes(20), true)
+    await file.write([bytes(20)], true)
     expect(calls).toEqual([`open ${PATH}`, `write ${PATH}`, `sync ${FOLDER}`])
-    await file.write(bytes(20), false)
+    await file.write([bytes(20)], false)
     expect(calls.slice(3)).toEqual([`write ${PATH}`])
   })
 
@@ -72,7 +72,7 @@ describe('LogFile', () => {
       [30_000, false],
       [1, false],
     ] as const) {
-      await file.write(bytes(length), isNew)
+      await file.write([bytes(length)], isNew)
       sizes.push(await disk.size(PATH))
     }
     expect(sizes).toEqual([8208, 8208, 8208, 16_400, 34_113, 42_305])
@@ -83,8 +83,8 @@ describe('LogFile', () => {
   it('is not extended ahead without a step, but says how it grows', async () => {
     const { disk, file, extensions, calls } = given()
     await file.create(1)
-    await file.write(bytes(16), true)
-    await file.write(bytes(100), false)
+    await file.write([bytes(16)], true)
+    await file.write([bytes(100)], false)
     expect([await disk.size(PATH), extensions]).toEqual([116, [100]])
     expect(calls.join()).not.toContain('truncate')
   })
@@ -94,19 +94,34 @@ describe('LogFile after a write that failed', () => {
   it('cuts the file to what was whole, durably', async () => {
     const { disk, file } = given()
     await file.create(1)
-    await file.write(bytes(20), true)
+    await file.write([bytes(20)], true)
     disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC', writtenBytes: 5 } : undefined)
-    await expect(file.write(bytes(9), false)).rejects.toThrow('ENOSPC')
+    await expect(file.write([bytes(9)], false)).rejects.toThrow('ENOSPC')
     disk.injectFault = undefined
     await file.rollBack(false)
     disk.powerCut()
     expect(await disk.readFile(PATH)).toEqual(bytes(20))
   })
 
+  it('takes back the pieces before the one that failed', async () => {
+    const { disk, file } = given()
+    await file.create(1)
+    await file.write([bytes(5, 1), bytes(6, 2), bytes(9, 3)], true)
+    let writes = 0
+    disk.injectFault = (call) => (call === 'write' && ++writes === 3 ? { code: 'ENOSPC' } : undefined)
+    await expect(file.write([bytes(5), bytes(5), bytes(5)], false)).rejects.toThrow('ENOSPC')
+    disk.injectFault = undefined
+    expect(file.position).toBe(20)
+    await file.rollBack(false)
+    expect(await disk.readFile(PATH)).toEqual(
+      new Uint8Array([...bytes(5, 1), ...bytes(6, 2), ...bytes(9, 3)]),
+    )
+  })
+
   it('removes a new file, durably', async () => {
     const { disk, file } = given()
     await file.create(1)
-    await file.write(bytes(20), true)
+    await file.write([bytes(20)], true)
     await file.rollBack(true)
     disk.powerCut()
     expect(disk.paths()).toEqual([])
@@ -130,7 +145,7 @@ describe('LogFile after a write that failed', () => {
       close: async () => void closed++,
     })
     await file.create(1)
-    await file.write(bytes(20), true)
+    await file.write([bytes(20)], true)
     await file.rollBack(isNew)
     await file.close()
     expect(closed).toBe(1)

@@ -49,12 +49,18 @@ export class LogFile {
     this.#writer = await disk.openWrite(this.#path, { create: true, durable })
   }
 
-  /** Appends bytes. `isNew` says that they are the first of the file, whose name is made durable then. */
-  async write(bytes: Uint8Array, isNew: boolean): Promise<void> {
-    await this.#extend(bytes.length)
-    await this.#writer!.write(bytes, this.#position)
+  /** Appends bytes in their order. `isNew` says that they are the first of the file, whose name is made durable then. */
+  async write(pieces: readonly Uint8Array[], isNew: boolean): Promise<void> {
+    const end = pieces.reduce((sum, { length }) => sum + length, this.#position)
+    await this.#extend(end)
+    let at = this.#position
+    for (const piece of pieces) {
+      await this.#writer!.write(piece, at)
+      at += piece.length
+    }
     if (isNew) await this.#options.disk.syncFolder(this.#options.folder)
-    this.#position += bytes.length
+    // Moved only now: a write that fails between two pieces is taken back whole.
+    this.#position = end
   }
 
   /** Takes back a write that failed, durably, and closes the file. With `isNew` the file itself is removed. */
@@ -77,9 +83,8 @@ export class LogFile {
     await writer?.close()
   }
 
-  async #extend(bytes: number): Promise<void> {
+  async #extend(end: number): Promise<void> {
     const { preallocateBytes } = this.#options
-    const end = this.#position + bytes
     const size = paddedSize(this.#position, end, this.#size, preallocateBytes)
     if (size === this.#size) return
     this.#onExtend(size - this.#size)

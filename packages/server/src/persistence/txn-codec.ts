@@ -1,5 +1,6 @@
 import { adler32, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { operationOf, type PathLookup } from '../core/operations/index.ts'
+import type { PieceWriter } from '../core/piece-writer.ts'
 import { runToEnd, STEP, StepCounter } from '../core/steps.ts'
 import type {
   CloseSessionTxn,
@@ -93,12 +94,17 @@ export function* encodePayloadInSteps(
   const writer = new Writer(1 << 12)
   yield* encodeInSteps(writer, logged)
   const payload = writer.take()
+  return { payload, adler: yield* checksumInSteps(payload) }
+}
+
+/** Computes an Adler-32 in steps. */
+export function* checksumInSteps(payload: Uint8Array): Generator<void, number> {
   let adler = 1
   for (let at = 0; at < payload.length; at += CHECKSUM_STEP_BYTES) {
     if (at > 0) yield
     adler = adler32(payload, at, Math.min(at + CHECKSUM_STEP_BYTES, payload.length), adler)
   }
-  return { payload, adler }
+  return adler
 }
 
 /** Writes one entry from an encoded payload. `adler` is the payload's Adler-32, if it is known. */
@@ -107,6 +113,14 @@ export function writeEncodedEntry(writer: Writer, payload: Uint8Array, adler?: n
   writer.longNumber(0)
   writer.buffer(payload)
   writer.longNumberAt(at, adler ?? writer.checksum(adler32, at + ENTRY_HEAD_BYTES))
+  writer.byte(ENTRY_END)
+}
+
+/** Does as `writeEncodedEntry` without a copy of the payload. */
+export function attachEncodedEntry(writer: PieceWriter, payload: Uint8Array, adler: number): void {
+  writer.longNumber(adler)
+  writer.int(payload.length)
+  writer.attach(payload)
   writer.byte(ENTRY_END)
 }
 

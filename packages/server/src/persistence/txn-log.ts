@@ -1,4 +1,4 @@
-import { epochOf, formatZxid, Writer } from '@zabra/protocol'
+import { epochOf, formatZxid } from '@zabra/protocol'
 import {
   DiskError,
   invariant,
@@ -8,13 +8,20 @@ import {
   type Logger,
   type Random,
 } from '@zabra/runtime'
+import { PieceWriter } from '../core/piece-writer.ts'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { LogFullError } from './errors.ts'
 import { LogFile } from './log-file.ts'
 import { writeLogHeader } from './log-format.ts'
 import type { LogRange } from './log-range.ts'
 import { waitForSpace } from './space-probe.ts'
-import { writeEncodedEntry, writeEntry, zxidOfPayload } from './txn-codec.ts'
+import {
+  attachEncodedEntry,
+  checksumInSteps,
+  writeEncodedEntry,
+  writeEntry,
+  zxidOfPayload,
+} from './txn-codec.ts'
 
 export interface TxnLogOptions {
   readonly disk: Disk
@@ -74,16 +81,20 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EMFIL
 
 /** Encoded entries that are written to the disk in one durable write. */
 interface Batch {
-  readonly writer: Writer
+  readonly writer: PieceWriter
   /** Whether the batch is the beginning of a new file; its first bytes are the file's header then. */
   readonly startsFile: boolean
   readonly first: Zxid
   last: Zxid
   count: number
+  /** Entries whose checksum is computed before the write: that of many bytes at once would hold the event loop. */
+  readonly unsummed: { readonly at: number; readonly payload: Uint8Array }[]
 }
 
 /** A batch of this many bytes is closed, so that a single write takes a short time. */
 const MAX_BATCH_BYTES = 4 << 20
+/** A payload of so many bytes, which only the end of a session with many ephemeral nodes may have, is not copied. */
+const ATTACHED_BYTES = 2 << 20
 /** The buffers of written batches are reused: at most so many, none with more bytes. */
 const REUSED_BUFFERS = 2
 const MAX_REUSED_BYTES = 1 << 20
@@ -102,7 +113,7 @@ export class TxnLog {
   readonly #file: LogFile
   /** The batches that are not being written, the newest last. */
   #batches: Batch[] = []
-  readonly #reusable: Writer[] = []
+  readonly #reusable: PieceWriter[] = []
   #nextStartsFile = true
   /** Entries added since a write last began. */
   #entryCount = 0
@@ -191,8 +202,8 @@ export class TxnLog {
   }
 
   /**
-   * Adds an encoded transaction (header, record, digest) byte for byte, as `append` does. The bytes are copied before this returns.
-   * Also throws a RangeError when they are not the transaction `zxid`. `adler` is their Adler-32, if it is known.
+   * Adds an encoded transaction (header, record, digest) byte for byte, as `append` does. The bytes must not change until they are
+   * durable. Also throws a RangeError when they are not the transaction `zxid`. `adler` is their Adler-32, if it is known.
    */
   appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void {
     const inside = zxidOfPayload(payload)
@@ -202,7 +213,11 @@ export class TxnLog {
     }
     const batch = this.#batchForNext(zxid)
     const before = batch.writer.length
-    writeEncodedEntry(batch.writer, payload, adler)
+    if (payload.length < ATTACHED_BYTES) writeEncodedEntry(batch.writer, payload, adler)
+    else {
+      attachEncodedEntry(batch.writer, payload, adler ?? 0)
+      if (adler === undefined) batch.unsummed.push({ at: before, payload })
+    }
     this.#entryAdded(batch, zxid, before)
   }
 
@@ -250,8 +265,9 @@ export class TxnLog {
     this.#assertMayAppend(zxid)
     const newest = this.#batches.at(-1)
     if (newest !== undefined && !this.#nextStartsFile && newest.writer.length < MAX_BATCH_BYTES) return newest
-    const writer = this.#reusable.pop() ?? new Writer(1 << 16)
-    const batch: Batch = { writer, startsFile: this.#nextStartsFile, first: zxid, last: zxid, count: 0 }
+    const writer = this.#reusable.pop() ?? new PieceWriter(1 << 16)
+    const startsFile = this.#nextStartsFile
+    const batch: Batch = { writer, startsFile, first: zxid, last: zxid, count: 0, unsummed: [] }
     if (batch.startsFile) writeLogHeader(writer)
     this.#nextStartsFile = false
     this.#batches.push(batch)
@@ -359,17 +375,17 @@ export class TxnLog {
   /** Makes a batch durable. Resolves to the milliseconds that it took. */
   async #write(batch: Batch): Promise<number> {
     const { clock, fileSizeLimitBytes, syncWarningMs, logger } = this.#options
+    for (const { at, payload } of batch.unsummed) batch.writer.longNumberAt(at, await this.#checksum(payload))
     const started = clock.monotonic()
     if (batch.startsFile) await this.#file.create(batch.first)
-    const bytes = batch.writer.bytes()
-    await this.#file.write(bytes, batch.startsFile)
+    await this.#file.write(batch.writer.pieces(), batch.startsFile)
     const ms = clock.monotonic() - started
     if (ms > syncWarningMs) {
       const context = {
         id: 'log.slow-sync',
         ms: Math.round(ms),
         file: this.#file.path,
-        bytes: bytes.length,
+        bytes: batch.writer.length,
         entries: batch.count,
       }
       logger.warn(
@@ -383,8 +399,18 @@ export class TxnLog {
     return ms
   }
 
+  /** Computes the Adler-32 of a large payload, one step in a turn of the event loop. */
+  async #checksum(payload: Uint8Array): Promise<number> {
+    const steps = checksumInSteps(payload)
+    for (;;) {
+      const step = steps.next()
+      if (step.done === true) return step.value
+      await new Promise<void>((resume) => this.#options.clock.immediate(resume))
+    }
+  }
+
   /** Reuses the buffer of a batch that is durable. */
-  #recycle(writer: Writer): void {
+  #recycle(writer: PieceWriter): void {
     this.#pendingBytes = this.#batches.reduce((sum, batch) => sum + batch.writer.length, 0)
     if (writer.length > MAX_REUSED_BYTES || this.#reusable.length >= REUSED_BUFFERS) return
     writer.reset()

@@ -134,7 +134,7 @@ export interface PipelineLog {
   readonly state: string
   /** Appends a transaction that no other server gets. */
   append(logged: LoggedTxn): void
-  /** Appends an encoded transaction, which goes to learners too and must not change. `adler` is its Adler-32, if it is known. */
+  /** Appends an encoded transaction, which goes to learners too and must not change until it is durable. `adler` is its Adler-32, if it is known. */
   appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void
 }
 

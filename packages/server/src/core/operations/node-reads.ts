@@ -1,5 +1,6 @@
 import { ErrorCode, OpCode, Perms, writeACLList, type Reader, type Writer } from '@zabra/protocol'
 import { aclVisibility, maskDigests } from '../auth/index.ts'
+import { PieceWriter } from '../piece-writer.ts'
 import type { FieldReader } from './fields.ts'
 import type { ReadCaller, ReadContext } from '../reads/types.ts'
 import type { Tree } from '../tree/index.ts'
@@ -63,7 +64,8 @@ export function writeData(
 function attachData(tree: Tree, node: number, writer: Writer): void {
   const { store } = tree
   const array = store.largestData < ATTACHED_BYTES ? undefined : store.ownArrayOf(node)
-  if (array === undefined || array.length < ATTACHED_BYTES) return tree.writeData(node, writer)
+  if (array === undefined || array.length < ATTACHED_BYTES || !(writer instanceof PieceWriter))
+    return tree.writeData(node, writer)
   writer.int(array.length)
   writer.attach(array)
 }
