@@ -3,7 +3,6 @@ import {
   NetworkError,
   type Address,
   type Cancel,
-  type DiskSpace,
   type HttpRequest,
   type HttpResponse,
   type Listener,
@@ -14,7 +13,6 @@ import { CertificateReload } from '../../connections/certificates.ts'
 import { EventLogger } from '../../logging/index.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import { INITIAL_TRACE_MASK, RestoreRefusal, type AdminTarget, type CommandState } from '../admin-target.ts'
-import { fileSizes, newestSnapshot } from '../server-actions.ts'
 import { SlicedAnswers } from '../sliced-answers.ts'
 import { apiRoutesAt } from './api.ts'
 import { problem } from './api-route.ts'
@@ -29,6 +27,7 @@ import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
 import { RestoreTooLargeError, Restores } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
+import { DiskFigures } from './disk-figures.ts'
 import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
 import { TreeSurvey } from './tree-survey.ts'
 
@@ -65,6 +64,7 @@ export class AdminServer {
   readonly #commands: ReadonlyMap<string, AdminCommand>
   readonly #answers: SlicedAnswers
   readonly #survey: TreeSurvey
+  readonly #disk: DiskFigures
   readonly #sessionPages = new SessionPages()
   #target: AdminTarget | undefined
   #listener: Listener | undefined
@@ -99,6 +99,7 @@ export class AdminServer {
     this.#cluster = new ClusterProbe(platform)
     this.#answers = new SlicedAnswers(platform.clock)
     this.#survey = new TreeSurvey(platform.clock)
+    this.#disk = new DiskFigures(platform.clock, platform.disk)
     this.#restores = new Restores(platform)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
@@ -394,19 +395,11 @@ export class AdminServer {
   }
 
   async #collect(): Promise<CollectedFigures> {
-    const disks = new Map<string, DiskSpace>()
     const log = { logLines: this.#log.lines, logLost: this.#platform.logger.lost }
-    if (this.#target === undefined) return { disks, ...log }
-    const { directories, platform, service } = this.#target
+    if (this.#target === undefined) return log
+    const { directories, service } = this.#target
     if (service !== undefined) this.#survey.refresh(service.tree)
-    for (const folder of new Set([directories.snapshots, directories.logs])) {
-      // A figure that the system does not give is left out of the metrics.
-      const space = await platform.disk.space(folder).catch(() => undefined)
-      if (space !== undefined) disks.set(folder, space)
-    }
-    const newest = await newestSnapshot(platform.disk, directories).catch(() => undefined)
-    const sizes = await fileSizes(platform.disk, directories).catch(() => undefined)
-    return { disks, ...log, tree: this.#survey.report, lastSnapshotAt: newest?.at, sizes }
+    return { ...log, tree: this.#survey.report, disk: await this.#disk.next(directories) }
   }
 
   // Commands

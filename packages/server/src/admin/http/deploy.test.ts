@@ -62,9 +62,11 @@ async function metricsOfProcess(): Promise<string> {
       ...prometheusText(server as Member, {
         logLines: { info: 1 },
         logLost: 0,
-        disks: new Map([[dataDir, { free: 1, size: 2 }]]),
-        lastSnapshotAt: 0,
-        sizes: { snapshots: 1, logs: 2 },
+        disk: {
+          spaces: new Map([[dataDir, { free: 1, size: 2 }]]),
+          lastSnapshotAt: 0,
+          sizes: { snapshots: 1, logs: 2 },
+        },
       }),
     ].join('')
   } finally {

@@ -1,5 +1,5 @@
 import { counterOf, epochOf } from '@zabra/protocol'
-import type { DiskSpace, Pauses } from '@zabra/runtime'
+import type { Pauses } from '@zabra/runtime'
 import type { LeaderMetrics, RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
 import {
@@ -17,6 +17,7 @@ import { counterMetrics, monitorMetrics } from '../mntr.ts'
 import type { ServerReport } from '../server-report.ts'
 import { presentIn } from '../sliced-answers.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
+import type { DiskReport } from './disk-figures.ts'
 import { readiness } from './health.ts'
 import type { TreeReport } from './tree-survey.ts'
 
@@ -48,14 +49,10 @@ export interface CollectedFigures {
   readonly logLines: Readonly<Record<string, number>>
   /** Lines of the log that were lost; undefined where none is. */
   readonly logLost?: number | undefined
-  /** Bytes by directory; without those that could not be read. */
-  readonly disks: ReadonlyMap<string, DiskSpace>
+  /** Undefined before recovery. */
+  readonly disk?: DiskReport | undefined
   /** The last walk of the tree; undefined before the first. */
   readonly tree?: TreeReport | undefined
-  /** When the newest snapshot was taken, in milliseconds since 1970; undefined when there is none. */
-  readonly lastSnapshotAt?: number | undefined
-  /** Bytes of all snapshots, and of all logs; undefined when they could not be read. */
-  readonly sizes?: { readonly snapshots: number; readonly logs: number } | undefined
 }
 
 /**
@@ -64,7 +61,7 @@ export interface CollectedFigures {
  */
 export function* prometheusText(
   target: AdminTarget | undefined,
-  { logLines, logLost, disks, tree, lastSnapshotAt, sizes }: CollectedFigures,
+  { logLines, logLost, disk, tree }: CollectedFigures,
   adminCertificateEnd?: number,
 ): Generator<string> {
   const server = target?.service
@@ -90,9 +87,11 @@ export function* prometheusText(
   yield* gauge('zabra_member_id', target.settings.serverId)
   if (target.leader !== undefined) yield* gauge('zabra_leader_id', target.leader)
   yield* gauge('zabra_zxid_lag', target.zxidLag)
-  if (disks.size > 0) yield family('zabra_disk_free_bytes', 'gauge')
+  const { spaces, lastSnapshotAt, sizes } = disk ?? {}
+  const disks = [...(spaces ?? [])]
+  if (disks.length > 0) yield family('zabra_disk_free_bytes', 'gauge')
   for (const [dir, { free }] of disks) yield `zabra_disk_free_bytes{dir="${labelValue(dir)}"} ${free}\n`
-  if (disks.size > 0) yield family('zabra_disk_size_bytes', 'gauge')
+  if (disks.length > 0) yield family('zabra_disk_size_bytes', 'gauge')
   for (const [dir, { size }] of disks) yield `zabra_disk_size_bytes{dir="${labelValue(dir)}"} ${size}\n`
   if (lastSnapshotAt !== undefined)
     yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - lastSnapshotAt) / 1000)

@@ -1,0 +1,32 @@
+import { ManualClock, MemoryDisk } from '@zabra/runtime'
+import { diskWithFolder } from '@zabra/testkit'
+import { expect, it } from 'vitest'
+import { DiskFigures } from './disk-figures.ts'
+
+it('figures of the disk are those of the scrape before, unless that is a minute ago', async () => {
+  const disk = await diskWithFolder('/data')
+  const clock = new ManualClock()
+  const figures = new DiskFigures(clock, disk)
+  const logBytes = async (): Promise<number | undefined> =>
+    (await figures.next({ snapshots: '/data', logs: '/data' })).sizes?.logs
+  const untilRead = async (): Promise<void> => {
+    for (let i = 0; i < 50; i++) await Promise.resolve()
+  }
+  expect(await logBytes()).toBe(0)
+  disk.putFile('/data/log.1', new Uint8Array(10))
+  expect(await logBytes()).toBe(0)
+  await untilRead()
+  expect(await logBytes()).toBe(10)
+  await untilRead()
+  disk.putFile('/data/log.1', new Uint8Array(20))
+  clock.advance(60_000)
+  expect(await logBytes()).toBe(20)
+})
+
+it('figures of a disk that gives none are left out', async () => {
+  const disk = new MemoryDisk()
+  disk.injectFault = () => ({ code: 'EIO' })
+  disk.space = () => Promise.reject(new Error('not here'))
+  const report = await new DiskFigures(new ManualClock(), disk).next({ snapshots: '/a', logs: '/b' })
+  expect(report).toEqual({ spaces: new Map(), lastSnapshotAt: undefined, sizes: undefined })
+})
