@@ -9,7 +9,7 @@ import { openSession } from '../open-session.ts'
 import { cpuSecondsOf, freePorts } from '../peers.ts'
 import { scaled, withNodeFlags, type Case, type CaseContext } from './case.ts'
 import { create, numbered, watchHolds } from './holds.ts'
-import { backUp } from './operate.ts'
+import { backupsOnRequest, backUp } from './operate.ts'
 
 const NODES = 1_000_000
 /** What a backup may need beside the tree, in MB. */
@@ -75,15 +75,7 @@ export const backupSize: Case = {
     const target = join(folder, 'backups')
     const peer = await withNodeFlags(context, busyFlags()).start({
       folder,
-      settings: {
-        'admin.enableServer': 'true',
-        'admin.serverPort': adminPort!,
-        'admin.role.admin': 'ip:127.0.0.1',
-        'admin.rateLimiterIntervalInMS': 0,
-        'backup.target': target,
-        'backup.schedule': 0,
-        'backup.logInterval': 0,
-      },
+      settings: backupsOnRequest(adminPort!, target),
     })
     try {
       await fill(context, peer.ports[0]!, nodes)

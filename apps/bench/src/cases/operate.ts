@@ -245,16 +245,7 @@ const holds: Case = {
     const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
     const peer = await withNodeFlags(context, busyFlags()).start({
       folder,
-      settings: {
-        'admin.enableServer': 'true',
-        'admin.serverPort': adminPort!,
-        'admin.role.admin': 'ip:127.0.0.1',
-        'admin.rateLimiterIntervalInMS': 0,
-        'backup.target': join(folder, 'backups'),
-        // Backups are made on request only.
-        'backup.schedule': 0,
-        'backup.logInterval': 0,
-      },
+      settings: backupsOnRequest(adminPort!, join(folder, 'backups')),
     })
     try {
       const client = await openSession(peer.ports[0]!)
@@ -290,6 +281,16 @@ const holds: Case = {
     }
   },
 }
+
+/** Returns the settings of a server that anyone on this machine operates over HTTP, and that makes backups on request only. */
+export const backupsOnRequest = (adminPort: number, target: string): Record<string, string | number> => ({
+  ...withAdminPort('', adminPort),
+  'admin.role.admin': 'ip:127.0.0.1',
+  'admin.rateLimiterIntervalInMS': 0,
+  'backup.target': target,
+  'backup.schedule': 0,
+  'backup.logInterval': 0,
+})
 
 /** Makes a backup and waits until it is there. */
 export async function backUp(port: number): Promise<void> {
