@@ -136,6 +136,26 @@ describe('a session', () => {
     expect(again.takeConnectResponse()?.sessionId).toBe(session.sessionId)
   })
 
+  it('stays open while the server works off requests of its client, who waits for them in silence', async () => {
+    const { fixture, client } = await TestServer.withClient({}, { timeout: 4000 })
+    let release = fixture.blockDisk()
+    for (let i = 0; i < 4; i++) {
+      client.create(2 * i, `/a${i}`, CreateMode.EPHEMERAL)
+      // Requests behind a sync are not begun before its reply.
+      client.sync(2 * i + 1)
+    }
+    for (let i = 0; i < 4; i++) {
+      await fixture.advance(2000)
+      release()
+      release = fixture.blockDisk()
+      expect(await client.received()).toEqual([`${2 * i}:0`, `${2 * i + 1}:0`])
+    }
+    expect(client.closed).toBe(false)
+    await fixture.advance(6000)
+    expect(client.closed).toBe(true)
+    release()
+  })
+
   it('moves to a new connection of its client, and the server closes the old one', async ({ fixture }) => {
     const old = await fixture.connect()
     const session = old.session!

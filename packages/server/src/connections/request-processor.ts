@@ -277,6 +277,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
 
   /** Starts the oldest deferred write or sync. */
   #startDeferred(): void {
+    this.#touchSession()
     const request = this.#queue.firstDeferred!
     const { xid, type, startedAt, identities } = request
     const current = this.#client.identities
@@ -293,7 +294,17 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#queue.replaceDeferred(startedSync(request, err))
   }
 
+  /**
+   * Extends the session of a request that has waited: its client may be silent until the replies, and its pings wait in the socket while
+   * the connection has a backlog.
+   */
+  #touchSession(): void {
+    const { session } = this.#client
+    if (session !== undefined && !session.isClosing) this.#service.touchSession(session)
+  }
+
   #processFirst(): void {
+    this.#touchSession()
     const first = this.#queue.first!
     const { xid, type, startedAt, body, identities, err, canStartEarly } = first
     if (canStartEarly) return this.#startDeferred()
