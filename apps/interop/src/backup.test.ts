@@ -10,10 +10,9 @@ import { Client, createBody } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
 import { freePort } from './harness/ports.ts'
 import { Prng } from './harness/prng.ts'
-import { describeWith, motoPython } from './harness/requirements.ts'
+import { describeWith, isLong, motoPython } from './harness/requirements.ts'
 import { run, scratch, Server, spawnOwned } from './harness/servers.ts'
 
-const isLong = process.env['ZABRA_LONG_TESTS'] === '1'
 const seed = Number(process.env['ZABRA_SEED'] ?? Date.now() % 1_000_000)
 const TARGET = 's3://bucket/orders'
 const KEY = '0123456789abcdef'.repeat(4)

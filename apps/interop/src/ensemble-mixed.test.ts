@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { expectSameTrees, outputs, writeThroughAll } from './ensemble/same-trees.ts'
 import { Ensemble, type EnsembleOptions } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/requirements.ts'
+import { describeWith, isLong } from './harness/requirements.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
 /** The log message of Apache ZooKeeper when its tree differs from the digest of its leader. */
@@ -33,10 +33,15 @@ async function restart(id: number, label: string | number): Promise<void> {
   await exercise(`again-${label}`)
 }
 
-const mixed = (apache: Kind): readonly (readonly Kind[])[] => [
-  [apache, 'zabra', apache],
-  ['zabra', apache, 'zabra'],
-]
+/** Both kinds lead in each of them. Short runs play the first one. */
+const mixed = (apache: Kind): readonly (readonly Kind[])[] => {
+  const [fewer, more] = [
+    [apache, 'zabra', apache],
+    ['zabra', apache, 'zabra'],
+  ] as const
+  if (isLong) return [fewer, more]
+  return apache === reference ? [fewer] : [more]
+}
 
 const suite = (apache: Kind): void => {
   it.each(mixed(apache))(
@@ -60,7 +65,7 @@ const suite = (apache: Kind): void => {
   )
 
   it.each<readonly Kind[]>([
-    [apache, apache, 'zabra'],
+    ...(isLong || apache !== reference ? [[apache, apache, 'zabra'] as const] : []),
     ['zabra', 'zabra', apache],
   ])('of the voters %s and %s keeps the observer %s up to date', async (...kinds) => {
     await start({ kinds, observers: [3] })
@@ -103,7 +108,8 @@ describeWith(['newestApache', 'kazoo'], 'an ensemble of Zabra and Apache ZooKeep
     }
   })
 
-  it('migrates to Zabra and back, member by member', async () => {
+  // Short runs have the migration of ensemble-migration.test.ts.
+  it.runIf(isLong)('migrates to Zabra and back, member by member', async () => {
     await start({ kinds: [newest, newest, newest] })
     for (const kind of ['zabra', newest] as const)
       for (const id of ensemble.ids) {

@@ -8,6 +8,9 @@ import { apacheJar, nettyJars } from './servers.ts'
 const works = (program: string, args: string[]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0
 
+/** Whether tests play all combinations, and for minutes. */
+export const isLong = process.env['ZABRA_LONG_TESTS'] === '1'
+
 export const python = '/usr/bin/python3'
 /** A Python with moto. */
 export const motoPython = process.env['ZABRA_PYTHON'] ?? 'python3'
