@@ -15,6 +15,7 @@ import { finalizeRoutes } from './finalize-api.ts'
 import { settingsOf } from './commands.ts'
 import { readiness } from './health.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
+import { treeFindings, type TreeFindings } from './tree-findings.ts'
 
 /** Longest drain in seconds. */
 const MAX_DRAIN_SECONDS = 3600
@@ -110,6 +111,15 @@ export const apiRoutes: readonly ApiRoute[] = [
     },
     statuses: [200, 400, 503],
     run: (call) => withService(call, (server) => listTop(server, call.request)),
+  },
+  {
+    path: '/api/v1/findings',
+    method: 'GET',
+    role: 'view',
+    summary:
+      'Walks the whole tree, in slices, for what is unwise: counters and quotas near their ends, the largest nodes, open nodes with the names of secrets, sessions with most ephemeral nodes. Names nodes and no data; answers within seconds where there are millions of nodes.',
+    statuses: [200, 503],
+    run: (call) => withService(call, (server) => findingsOf(call, server)),
   },
   {
     path: '/api/v1/log-level',
@@ -252,6 +262,20 @@ function listTop({ topRequests }: ServerReport, { query }: HttpRequest): HttpRes
     .slice(offset, offset + limit)
     .map(({ key, operations, bytes, timeMs, overcount }) => ({ key, operations, bytes, timeMs, overcount }))
   return json(200, { by, sort, windowMs, oneIn, operations, bytes, timeMs, entries: page, next })
+}
+
+// Findings
+
+/** The walks that are under way: further requests wait for the same one. */
+const walks = new WeakMap<ServerReport, Promise<TreeFindings>>()
+
+async function findingsOf({ answers }: ApiCall, server: ServerReport): Promise<HttpResponse> {
+  let walk = walks.get(server)
+  if (walk === undefined) {
+    walk = answers.result(treeFindings(server.tree)).finally(() => walks.delete(server))
+    walks.set(server, walk)
+  }
+  return json(200, await walk)
 }
 
 // Drain
