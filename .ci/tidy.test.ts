@@ -132,10 +132,10 @@ describe('tidy', () => {
   })
 
   it('loads the ASN.1 library only where certificates are read or made', () => {
-    const readers = ['pkcs12', 'certificate', 'certificate-authority'].map(
+    const readers = ['pkcs12', 'certificate', 'certificate-authority', 'tls-files'].map(
       (name) => `packages/runtime/src/node/${name}.ts`,
     )
-    const lazy = ['./pkcs12.ts', './certificate.ts', './certificate-authority.ts']
+    const lazy = ['./pkcs12.ts', './certificate.ts', './certificate-authority.ts', './tls-files.ts']
     const wrong = product.flatMap(({ file, text, imports }) => [
       ...imports
         .filter((name) => name.startsWith('@peculiar/') && !readers.includes(file))

@@ -114,6 +114,12 @@
 //   issueCertificate
 //   renewCertificate
 
+// @zabra/runtime/node/tls-files
+//   CertificateFacts
+//   RevocationList
+//   TlsFiles
+//   readTlsFiles
+
 // @zabra/runtime/ws
 //   WebSocketNetworkOptions
 //   webSocketNetwork
@@ -611,6 +617,25 @@ export declare function resolveSrv(name: string, resolve?: (name: string) => Pro
 // node/system.d.ts
 
 export declare const nodeSystem: System;
+
+// node/tls-files.d.ts
+
+export interface CertificateFacts {
+    readonly certificate: X509Certificate;
+    readonly weakHash: string | undefined;
+}
+
+export interface RevocationList {
+    readonly nextUpdate: number | undefined;
+}
+
+export interface TlsFiles {
+    readonly chain: readonly CertificateFacts[];
+    readonly authorities: readonly CertificateFacts[] | undefined;
+    readonly revocationLists: readonly RevocationList[];
+}
+
+export declare function readTlsFiles({ keyStore, trustStore, revocationList }: TlsOptions): Promise<TlsFiles>;
 
 // node/tls.d.ts
 

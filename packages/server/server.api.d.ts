@@ -33,11 +33,13 @@
 //   Server
 //   ServerMetrics
 //   ServerSettings
+//   TlsUse
 //   checkFiles
 //   createServer
 //   defaults
 //   parseConfiguration
 //   printConfiguration
+//   tlsUses
 
 // @zabra/server/settings
 //   ConfigurationError
@@ -111,6 +113,7 @@
 //   parseConfiguration
 //   purge
 //   readDatabase
+//   readEpochs
 //   readFeatureState
 //   readLog
 //   readMemberState
@@ -553,7 +556,14 @@ export interface FileProblem {
     readonly text: string;
 }
 
+export interface TlsUse {
+    readonly port: 'clients' | 'members' | 'admin';
+    readonly options: TlsOptions;
+}
+
 export declare function checkFiles(settings: ServerSettings, platform: Pick<Platform, 'disk' | 'networkFactories'>): Promise<readonly FileProblem[]>;
+
+export declare function tlsUses(settings: ServerSettings): readonly TlsUse[];
 
 // connections/listeners.d.ts
 
@@ -1110,6 +1120,13 @@ export interface DataFolders {
 }
 
 export declare const dataFoldersOf: ({ dataDir, dataLogDir }: DataFolderSettings) => DataFolders;
+
+// persistence/epoch-files.d.ts
+
+export declare function readEpochs(disk: Disk, folder: string): Promise<{
+    readonly accepted: number | undefined;
+    readonly current: number | undefined;
+}>;
 
 // persistence/errors.d.ts
 

@@ -1,5 +1,5 @@
-import { CertificateError, DiskError, TlsOptionError, type Platform } from '@zabra/runtime'
-import { adminTls, AdminTokens } from './admin/index.ts'
+import { CertificateError, DiskError, TlsOptionError, type Platform, type TlsOptions } from '@zabra/runtime'
+import { adminTls, adminTlsOptions, AdminTokens } from './admin/index.ts'
 import { clientTlsOptions } from './connections/listeners.ts'
 import { readSessionSecret } from './database/index.ts'
 import { memberTlsOptions } from './ensemble/member-security.ts'
@@ -38,6 +38,25 @@ export async function checkFiles(
     }
   }
   return problems
+}
+
+/** A kind of port that uses TLS, and the options of its network. */
+export interface TlsUse {
+  readonly port: 'clients' | 'members' | 'admin'
+  readonly options: TlsOptions
+}
+
+/** Returns what the ports of a server with these settings use TLS for. Opens nothing. */
+export function tlsUses(settings: ServerSettings): readonly TlsUse[] {
+  const ofPorts = {
+    clients: clientTlsOptions(settings),
+    members: settings.ensemble === undefined ? undefined : memberTlsOptions(settings),
+    admin: adminTlsOptions(settings),
+  }
+  return (['clients', 'members', 'admin'] as const).flatMap((port) => {
+    const options = ofPorts[port]
+    return options === undefined ? [] : [{ port, options }]
+  })
 }
 
 function* usesOf(

@@ -1,6 +1,6 @@
 /** The server on a clock, network and disk of the caller, as tests and simulations need it. */
 export { createServer } from './server.ts'
-export { checkFiles, type FileProblem } from './check-files.ts'
+export { checkFiles, tlsUses, type FileProblem, type TlsUse } from './check-files.ts'
 export type { Server, ServerMetrics } from './server-types.ts'
 export type { ServedPort } from './connections/listeners.ts'
 export { DamageError, FolderLockedError, LogFullError, RecoveryError } from './persistence/index.ts'

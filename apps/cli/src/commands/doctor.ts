@@ -1,10 +1,9 @@
-import { loadSettings, type Environment, type LoadedSettings } from '@zabra/server/settings'
 import { silentLogger } from '@zabra/runtime'
 import { readDatabase } from '@zabra/server/files'
+import type { Environment } from '@zabra/server/settings'
 import { existsSync, readFileSync } from 'node:fs'
-import { lookup } from 'node:dns/promises'
-import { connect } from 'node:net'
 import { join, resolve } from 'node:path'
+import { integer } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { checkBackups } from '../doctor/check-backups.ts'
 import { checkConfiguration } from '../doctor/check-configuration.ts'
@@ -16,25 +15,27 @@ import {
   migrationSteps,
   startVariables,
 } from '../doctor/check-migration.ts'
-import { checkNetwork, type NetworkTools } from '../doctor/check-network.ts'
-import { checkRunning, type ClusterAnswer, type SelfAnswer } from '../doctor/check-running.ts'
+import { examineConfigurations, examineData, loadConfiguration } from '../doctor/examine.ts'
+import { examineServers } from '../doctor/examine-servers.ts'
 import { finding, type Finding } from '../doctor/finding.ts'
+import { readIfExists, readMachineFacts } from '../doctor/machine-facts.ts'
 import { Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
-import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+import { openAdmins, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { openStore, withStoreOptions, type StoreFlags } from '../session/backup-store.ts'
 import { safeLine } from '../text/bytes.ts'
 import { painter } from '../text/style.ts'
 
 interface Flags extends StoreFlags, AdminFlags {
-  readonly config?: string
+  readonly config?: readonly string[]
   readonly migrate?: string
   readonly javaOptions?: string
   readonly data?: string
   readonly logs?: string
+  readonly syncSeconds?: number
 }
 
-const CONNECT_TIMEOUT_MS = 3000
+const MAX_SYNC_SECONDS = 60
 
 /** `zabra doctor`: what is wrong with a configuration, a machine, data, a running server, or backups. */
 export const doctor: CommandModule = (program, context) => {
@@ -43,7 +44,10 @@ export const doctor: CommandModule = (program, context) => {
       program
         .command('doctor')
         .description('look for problems of a configuration, data, a running server, backups and this machine')
-        .option('--config <zoo.cfg>', 'check a configuration, and the names and ports of its members')
+        .option(
+          '--config <zoo.cfg...>',
+          'check a configuration, its TLS files, and the names and ports of its members; further files are those of the other members, which must agree with it',
+        )
         .option(
           '--migrate <zoo.cfg>',
           'check what differs when Zabra takes the place of Apache ZooKeeper: its configuration, Java options, stores and data',
@@ -53,7 +57,12 @@ export const doctor: CommandModule = (program, context) => {
           'with --migrate: the options of the Java server (else those of java.env, zookeeper-env.sh and environment beside the file)',
         )
         .option('--data <folder>', 'check a data folder (dataDir)')
-        .option('--logs <folder>', 'with --data: the folder of the logs (dataLogDir), if it is another one'),
+        .option('--logs <folder>', 'with --data: the folder of the logs (dataLogDir), if it is another one')
+        .option(
+          '--sync-seconds <seconds>',
+          'with --data: how long to measure the disk, by writing a file of 16 MiB and removing it; 0 is not at all (5 by default, and 0 while a server runs on the folder)',
+          integer(0, MAX_SYNC_SECONDS),
+        ),
     ),
   )
     .addHelpText('after', HELP)
@@ -92,54 +101,25 @@ const EXIT_ERRORS = 2
 
 const HELP = `
 Give what there is to check: --config, --migrate, --data, --admin, --target; this machine is always checked.
+--admin takes the HTTP ports of several servers, separated by commas, and compares them.
 Exits with 0 without findings or with information alone, 1 with warnings, 2 with errors. docs/doctor.md explains each finding.`
 
 async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding> {
   const { io } = context
-  const { disk, compression, system } = io.platform
-  const read = (path: string): string | undefined => readIfExists(path)
-  yield* checkMachine({
-    maxOpenFiles: system.fileDescriptors().max,
-    hugePages: read('/sys/kernel/mm/transparent_hugepage/enabled'),
-    swaps: read('/proc/swaps'),
-    backlog: read('/proc/sys/net/core/somaxconn'),
-  })
-  if (flags.config !== undefined) {
-    const loaded = loadConfiguration(flags.config)
-    yield* checkConfiguration(flags.config, loaded)
-    const { settings } = loaded
-    if (settings?.ensemble !== undefined)
-      yield* checkNetwork(flags.config, settings.ensemble, settings.serverId, network)
-  }
-  if (flags.migrate !== undefined) yield* examineMigration(context, flags.migrate, flags)
-  else if (flags.javaOptions !== undefined)
+  const { config, migrate, data, logs, admin, target, syncSeconds } = flags
+  if (migrate === undefined && flags.javaOptions !== undefined)
     throw new UsageError('--java-options belongs to --migrate: give it too, or leave --java-options out.')
-  if (flags.data !== undefined)
-    yield* checkData(resolve(flags.data), resolve(flags.logs ?? flags.data), {
-      disk,
-      compression,
-      mounts: read('/proc/mounts'),
-    })
-  else if (flags.logs !== undefined)
+  if (data === undefined && logs !== undefined)
     throw new UsageError('--logs belongs to --data: give it too, or leave --logs out.')
-  if (flags.admin !== undefined || io.environment['ZABRA_ADMIN']) {
-    const admin = openAdmin(context, flags)
-    const self = await admin.json<SelfAnswer>('GET', '/api/v1/self')
-    yield* checkRunning(admin.url.host, self, await admin.json<ClusterAnswer>('GET', '/api/v1/cluster'))
-  }
-  if (flags.target !== undefined || io.environment['ZABRA_BACKUP_TARGET'])
+  if (data === undefined && syncSeconds !== undefined)
+    throw new UsageError('--sync-seconds belongs to --data: give it too, or leave --sync-seconds out.')
+  yield* checkMachine(readMachineFacts(io.platform.system))
+  if (config !== undefined) yield* examineConfigurations(config)
+  if (migrate !== undefined) yield* examineMigration(context, migrate, flags)
+  if (data !== undefined) yield* examineData(io, data, logs ?? data, syncSeconds)
+  if (admin !== undefined || io.environment['ZABRA_ADMIN']) yield* examineServers(openAdmins(context, flags))
+  if (target !== undefined || io.environment['ZABRA_BACKUP_TARGET'])
     yield* checkBackups(await openStore(io, flags), Date.now())
-}
-
-const network: NetworkTools = {
-  resolve: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
-  connect: (host, port) =>
-    new Promise((opened, failed) => {
-      const socket = connect({ host, port, timeout: CONNECT_TIMEOUT_MS })
-      socket.once('connect', () => (socket.destroy(), opened()))
-      socket.once('timeout', () => socket.destroy(new Error(`no answer within ${CONNECT_TIMEOUT_MS} ms`)))
-      socket.once('error', failed)
-    }),
 }
 
 async function* examineMigration({ io }: Context, file: string, flags: Flags): AsyncGenerator<Finding> {
@@ -172,26 +152,6 @@ const startVariablesOf = ({ migrate = '', javaOptions }: Flags): Environment =>
 function firstBytesOf(path: string): Uint8Array | undefined {
   try {
     return readFileSync(path).subarray(0, 4)
-  } catch {
-    return undefined
-  }
-}
-
-function loadConfiguration(name: string, environment: Environment = {}): LoadedSettings {
-  const text = readIfExists(name)
-  if (text === undefined)
-    throw new UsageError(`Cannot read ${name} (ENOENT). Check the path and its permissions.`)
-  return loadSettings({
-    file: { name, text },
-    environment,
-    files: { read: readIfExists, resolve: (path) => resolve(path) },
-  })
-}
-
-/** Returns the text of a file; undefined when there is none, or this user may not read it. */
-function readIfExists(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
   } catch {
     return undefined
   }

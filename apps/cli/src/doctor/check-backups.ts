@@ -1,12 +1,37 @@
-import { Catalog, readVerification, verifyChain, verifyPieces, type BackupStore } from '@zabra/server/backup'
+import { DiskError } from '@zabra/runtime'
+import {
+  BackupError,
+  Catalog,
+  readVerification,
+  verifyChain,
+  verifyPieces,
+  type BackupStore,
+  type VerificationRecord,
+} from '@zabra/server/backup'
 import { finding, type Finding } from './finding.ts'
 
+const DAY_MS = 86_400_000
 const MAX_AGE_MS = 26 * 3_600_000
+const MAX_VERIFIED_MS = 8 * DAY_MS
 
 /** Checks the age, the files and the encryption of backups. `now` in milliseconds since 1970. */
 export async function* checkBackups(store: BackupStore, now: number): AsyncGenerator<Finding> {
   const where = store.target.url
-  const catalog = await Catalog.read(store)
+  let catalog: Catalog
+  let verified: VerificationRecord | undefined
+  try {
+    catalog = await Catalog.read(store)
+    verified = await readVerification(store)
+  } catch (cause) {
+    if (!(cause instanceof BackupError) && !(cause instanceof DiskError)) throw cause
+    yield finding(
+      'backup-target',
+      where,
+      cause.message,
+      'Make the target reachable from here, or name another one: until then no server can write backups there either, if it sees the same.',
+    )
+    return
+  }
   const remedy = 'zabra backup verify shows all; make a new backup with zabra backup now.'
   for (const { name, error: cause } of catalog.bad)
     yield finding('backup-damaged', name, cause.message, remedy)
@@ -18,7 +43,7 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
   for (const { name, problem } of verifyChain(catalog)) yield finding('backup-damaged', name, problem, remedy)
   for await (const { name, defect } of verifyPieces(store, [newest, ...catalog.chainOf(newest).logs]))
     if (defect !== undefined) yield finding('backup-damaged', name, defect.problem, remedy)
-  const verified = await readVerification(store)
+  yield* checkVerification(where, verified, now)
   if (verified !== undefined && verified.problem !== null)
     yield finding(
       'backup-unusable',
@@ -41,4 +66,21 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
       'backups are not encrypted',
       'Set backup.encryption.keyFile on the servers, or give --key-file to zabra backup now, and keep the key elsewhere.',
     )
+}
+
+/** Servers verify by replay; what only `zabra backup verify --deep` has replayed is recorded nowhere. */
+function* checkVerification(
+  where: string,
+  verified: VerificationRecord | undefined,
+  now: number,
+): Generator<Finding> {
+  if (verified !== undefined && now - verified.time <= MAX_VERIFIED_MS) return
+  yield finding(
+    'backup-not-verified',
+    where,
+    verified === undefined
+      ? 'no server has replayed a backup of it'
+      : `the last replay of a backup by a server is ${Math.floor((now - verified.time) / DAY_MS)} days old`,
+    'Set backup.verify=1d on the servers, or run zabra backup verify --deep on a schedule.',
+  )
 }

@@ -1,12 +1,6 @@
 import type { LoadedSettings } from '@zabra/server/settings'
+import { checkSecurity } from './check-security.ts'
 import { finding, type Finding } from './finding.ts'
-
-/** Digests of passwords that examples print: `super:admin`, `super:secret`, `super:super`. */
-const KNOWN_DIGESTS = new Set([
-  'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=',
-  'super:lK75jTNcA+U9vtVEw5vB51mj/w4=',
-  'super:gG7s8t3oDEtIqF6DM9LlI/R+9Ss=',
-])
 
 /** Checks a configuration as a server does at its start, and for what starts and is unwise. */
 export function* checkConfiguration(
@@ -36,21 +30,12 @@ export function* checkConfiguration(
       `all ${voters.length} voters are on ${[...hosts].join('')}`,
       'Put each voter on a machine of its own: this one is a single point of failure.',
     )
-  if (settings.skipAcl)
-    yield finding('skip-acl', file, 'skipACL=yes: no access list is checked', 'Remove skipACL.')
   if (!settings.forceSync)
     yield finding(
       'no-sync',
       file,
       'forceSync=no: a power cut loses acknowledged writes, and can elect a member that lacks them',
       'Remove forceSync.',
-    )
-  if (settings.superDigest !== undefined && KNOWN_DIGESTS.has(settings.superDigest))
-    yield finding(
-      'known-password',
-      file,
-      'the password of the superuser is one of examples',
-      'Set another superDigest; zabra digest super makes it.',
     )
   if (settings.dataDir === settings.dataLogDir)
     yield finding(
@@ -59,13 +44,5 @@ export function* checkConfiguration(
       'snapshots and logs share a folder, so a snapshot delays the sync of writes',
       'Set dataLogDir to a device of its own, where writes must be fast.',
     )
-  if (!isLoopback(settings.adminAddress) && settings.adminAnonymous.includes('view'))
-    yield finding(
-      'open-admin',
-      file,
-      `anyone who reaches ${settings.adminAddress} may read the state of the server (admin.anonymous=view)`,
-      'Remove view from admin.anonymous, and give roles with admin.role.view.',
-    )
+  yield* checkSecurity(file, settings)
 }
-
-const isLoopback = (host: string): boolean => /^(?:127\.|localhost$|::1$|\[::1\]$)/.test(host)

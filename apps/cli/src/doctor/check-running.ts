@@ -6,6 +6,11 @@ const DAY_MS = 86_400_000
 export interface SelfAnswer {
   readonly ready: boolean
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
+  /** Absent in answers of older servers, as those below. */
+  readonly id?: number
+  readonly uptimeMs?: number
+  /** By their keys in `zoo.cfg`, without secrets. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 /** The answer of `GET /api/v1/cluster`. */

@@ -1,5 +1,5 @@
 import { adler32, OpCode } from '@zabra/protocol'
-import { MemoryDisk, SeededRandom } from '@zabra/runtime'
+import { DiskError, MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
 import { FolderTarget, writeBackup, writeVerification, type BackupSource } from '@zabra/server/backup'
 import { loadSettings, parseConfiguration } from '@zabra/server/settings'
@@ -8,27 +8,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { setupStage, stage } from '../testing/cli-fixture.ts'
+import { idsOf } from '../testing/findings.ts'
 import { checkBackups } from './check-backups.ts'
 import { checkConfiguration } from './check-configuration.ts'
-import { checkData } from './check-data.ts'
+import { checkData, type DataTools } from './check-data.ts'
 import { checkMachine } from './check-machine.ts'
+import { coresOf, timeServices } from './machine-facts.ts'
 import { checkAccessLists, checkMigration, startVariables } from './check-migration.ts'
 import { checkNetwork } from './check-network.ts'
 import { checkRunning, type ClusterAnswer } from './check-running.ts'
-import { FINDINGS, type Finding } from './finding.ts'
+import { FINDINGS } from './finding.ts'
 
 const docs = new URL('../../../../docs/', import.meta.url)
 const readPage = (name: string): string => readFileSync(new URL(name, docs), 'utf8')
-
-/** Returns the ids of findings. Each must have evidence and a remedy. */
-async function idsOf(findings: Iterable<Finding> | AsyncIterable<Finding>): Promise<string[]> {
-  const ids: string[] = []
-  for await (const { id, where, evidence, remedy } of findings) {
-    expect([where, evidence, remedy]).not.toContain('')
-    ids.push(id)
-  }
-  return ids
-}
 
 /** Returns a log with one transaction, the end of a session (disk-format 4.2). */
 function logWith(zxid: number): Uint8Array {
@@ -65,8 +57,12 @@ describe('docs/doctor.md', () => {
   })
 
   it('has no finding that no test provokes', () => {
-    const tests = readFileSync(new URL(import.meta.url), 'utf8')
-    const isProvoked = (id: string): boolean => tests.includes(`'${id}'`) || tests.includes(` ${id}: `)
+    const tests = readdirSync(import.meta.dirname)
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => readFileSync(join(import.meta.dirname, name), 'utf8'))
+      .join('\n')
+    const isProvoked = (id: string): boolean =>
+      [`'${id}'`, `"${id}"`, ` ${id}: `].some((text) => tests.includes(text))
     expect(Object.keys(FINDINGS).filter((id) => !isProvoked(id))).toEqual([])
   })
 })
@@ -84,6 +80,11 @@ beforeAll(async () => {
 describe('checkConfiguration', () => {
   const servers = (hosts: readonly string[]): string =>
     hosts.map((host, index) => `server.${index + 1}=${host}:2888:3888;2181`).join('\n')
+  const secure = ['sslQuorum=true', 'ssl.quorum.keyStore.location=/k', 'ssl.quorum.trustStore.location=/t']
+  const sound =
+    'tickTime=2000\ninitLimit=10\nsyncLimit=5\naudit.enable=true\nsecureClientPort=2281\n' +
+    'ssl.keyStore.location=/k\nssl.trustStore.location=/t\n' +
+    `${secure.join('\n')}\n${servers(['a', 'b', 'c']).replaceAll(';2181', '')}`
   const check = (text: string) => {
     const files = {
       read: (path: string) => (path.endsWith('/myid') ? '1' : undefined),
@@ -95,8 +96,8 @@ describe('checkConfiguration', () => {
     )
   }
 
-  it('finds nothing in three voters on three hosts', async () => {
-    expect(await check(`tickTime=2000\ninitLimit=10\nsyncLimit=5\n${servers(['a', 'b', 'c'])}`)).toEqual([])
+  it('finds nothing in three voters on three hosts, with TLS and an audit', async () => {
+    expect(await check(sound)).toEqual([])
   })
 
   it.each([
@@ -110,6 +111,11 @@ describe('checkConfiguration', () => {
     ],
     ['clientPort=2181\ndataLogDir=/data', 'shared-disk'],
     ['clientPort=2181\nadmin.serverAddress=0.0.0.0\nadmin.anonymous=view', 'open-admin'],
+    [`${sound}\nclientPort=2181`, 'plain-clients'],
+    ['clientPort=2181\nsasl.digest.users=ada:changeit', 'known-password'],
+    [sound.replace('sslQuorum=true', 'sslQuorum=false'), 'plain-members'],
+    [`${sound}\nportUnification=true\nadmin.serverAddress=0.0.0.0`, 'plain-admin'],
+    [sound.replace('audit.enable=true', ''), 'no-audit'],
     ['clientPort=many', 'configuration'],
     ['clientPort=2181\nadmin.httpVersion=11', 'configuration-warning'],
   ])('%j has the finding %s', async (text, id) => {
@@ -123,12 +129,15 @@ describe('checkMachine', () => {
     hugePages: 'always [madvise] never',
     swaps: 'Filename Type Size Used Priority\n/swap file 100 0 -2\n',
     backlog: '4096\n',
+    cores: 2,
+    timeServices: new Map<string, boolean | undefined>([['systemd-timesyncd', true]]),
   }
 
-  it('finds nothing on a sound machine, and where nothing can be read', async () => {
+  it('finds nothing on a sound machine, and no more than an unknown clock where nothing can be read', async () => {
     expect(await idsOf(checkMachine(sound))).toEqual([])
     const unknown = { maxOpenFiles: undefined, hugePages: undefined, swaps: undefined, backlog: undefined }
-    expect(await idsOf(checkMachine(unknown))).toEqual([])
+    const none = { ...unknown, cores: undefined, timeServices: new Map<string, undefined>() }
+    expect(await idsOf(checkMachine(none))).toEqual(['clock-not-known'])
   })
 
   it.each([
@@ -136,8 +145,31 @@ describe('checkMachine', () => {
     [{ hugePages: '[always] madvise never' }, 'huge-pages'],
     [{ swaps: 'Filename Type Size Used Priority\n/swap file 100 5 -2\n' }, 'swap'],
     [{ backlog: '128\n' }, 'backlog'],
+    [{ cores: 1.5 }, 'few-cores'],
+    [{ timeServices: new Map([['systemd-timesyncd', false]]) }, 'clock-not-set'],
+    [{ timeServices: new Map([['chrony', undefined]]) }, 'clock-not-known'],
   ])('%j is the finding %s', async (facts, id) => {
     expect(await idsOf(checkMachine({ ...sound, ...facts }))).toEqual([id])
+  })
+})
+
+describe('the facts of a machine', () => {
+  it('are the programs that set the clock, by their files', () => {
+    const found = (...paths: string[]) => [...timeServices((path) => paths.includes(path))]
+    const timesync = '/run/systemd/timesync'
+    expect(found()).toEqual([])
+    expect(found(timesync)).toEqual([['systemd-timesyncd', false]])
+    expect(found(timesync, `${timesync}/synchronized`)).toEqual([['systemd-timesyncd', true]])
+    expect(found('/run/ntpd.pid', '/run/chronyd.pid')).toEqual([
+      ['chrony', undefined],
+      ['ntpd', undefined],
+    ])
+  })
+
+  it('are the cores under the limit of the control group', () => {
+    expect(
+      [undefined, 'max 100000\n', '150000 100000\n', '900000 100000', '?'].map((limit) => coresOf(limit, 4)),
+    ).toEqual([4, 4, 1.5, 4, 4])
   })
 })
 
@@ -162,6 +194,71 @@ describe('checkData', () => {
     }
     expect(await check(disk)).toEqual([])
     expect(await disk.list('/data/version-2')).toEqual([])
+  })
+
+  const checkWith = (disk: MemoryDisk, tools: Partial<DataTools>, logs = '/data') =>
+    idsOf(checkData('/data', logs, { disk, compression: nodeCompression, mounts: undefined, ...tools }))
+
+  it('finds mounts that lose writes or take none', async () => {
+    expect(await check(withSnapshot(), '/dev/sda / ext4 rw,nobarrier 0 0')).toEqual(['no-barrier'])
+    expect(await check(withSnapshot(), '/dev/sda /data ext4 rw,barrier=0 0 0')).toEqual(['no-barrier'])
+    expect(await check(withSnapshot(), '/dev/sda /data ext4 ro,relatime 0 0')).toEqual(['read-only-disk'])
+    expect(await check(withSnapshot(), '/dev/sda /other ext4 ro 0 0\n/dev/sdb / ext4 rw 0 0')).toEqual([])
+  })
+
+  it('finds one device for both folders, and files in the folder of the others', async () => {
+    const disk = withSnapshot()
+    disk.putFile('/logs/version-2/log.100000001', logWith(0x1_0000_0001))
+    const deviceOf = async () => 7
+    expect(await checkWith(disk, { deviceOf }, '/logs')).toEqual(['one-device'])
+    expect(await checkWith(disk, { deviceOf: async (path) => Number(path === '/logs') }, '/logs')).toEqual([])
+    expect(await checkWith(disk, { deviceOf: async () => undefined }, '/logs')).toEqual([])
+    disk.putFile('/data/version-2/log.1', logWith(1))
+    disk.putFile(`/logs/version-2/${snapshot.file}`, snapshot.bytes)
+    expect(await checkWith(disk, {}, '/logs')).toEqual(['mixed-folders', 'mixed-folders'])
+  })
+
+  it('finds epoch files that do not fit, and files of others', async () => {
+    const disk = withSnapshot()
+    const put = (name: string, text: string) =>
+      disk.putFile(`/data/version-2/${name}`, new TextEncoder().encode(text))
+    put('acceptedEpoch', '3')
+    put('currentEpoch', '3')
+    for (const name of ['zabra.cluster', 'distrusted', 'updatingEpoch', 'zabra-doctor.tmp']) put(name, '')
+    expect(await check(disk)).toEqual([])
+    put('currentEpoch', '4')
+    expect(await check(disk)).toEqual(['epoch-files'])
+    put('currentEpoch', 'four')
+    expect(await check(disk)).toEqual(['epoch-files'])
+    put('currentEpoch', '3')
+    put('notes.txt', '')
+    expect(await check(disk)).toEqual(['foreign-files'])
+  })
+
+  it('finds the server that runs on a folder, and not one that has ended', async () => {
+    const disk = withSnapshot()
+    disk.putFile('/data/zabra.lock', new TextEncoder().encode('42 token began-1\n'))
+    expect(await checkWith(disk, { processIdentity: () => 'began-1' })).toEqual(['in-use'])
+    expect(await checkWith(disk, { processIdentity: () => 'began-2' })).toEqual([])
+    expect(await checkWith(disk, { processIdentity: () => undefined })).toEqual([])
+  })
+
+  it('finds a disk that is full in days, by how the log has grown, and memory below 2.5 times the tree', async () => {
+    const day = 86_400_000
+    const disk = withSnapshot()
+    for (const zxid of [1, 2, 3])
+      disk.putFile(`/data/version-2/log.10000000${zxid}`, logWith(0x1_0000_0000 + zxid))
+    disk.modifiedAt = async (path) => (path.endsWith('1') ? 0 : day)
+    // Two logs of 61 bytes in a day.
+    disk.freeBytes = 2 ** 31
+    disk.size = async (path) => (path.includes('log.') ? 2 ** 29 : snapshot.bytes.length)
+    expect(await checkWith(disk, { now: day })).toEqual(['disk-days'])
+    expect(await checkWith(disk, { now: day / 48 })).toEqual([])
+    disk.freeBytes = 2 ** 40
+    expect(await checkWith(disk, { now: day })).toEqual([])
+    const { length } = snapshot.bytes
+    expect(await checkWith(disk, { memoryLimit: 2 * length })).toEqual(['little-memory'])
+    expect(await checkWith(disk, { memoryLimit: 3 * length })).toEqual([])
   })
 
   it('finds missing folders, network disks, full disks, damage, files that are not purged, and a finalized level', async () => {
@@ -205,20 +302,43 @@ describe('checkData', () => {
 
 describe('checkNetwork', () => {
   const configuration = parseConfiguration('server.1=a:1:2;3\nserver.2=b:1:2;3')
-  const tools = { resolve: async () => ['10.0.0.1'], connect: async () => {} }
+  const tools = { resolve: async () => ['10.0.0.1'], connect: async () => 1 }
+  const check = (changes: Partial<typeof tools>) =>
+    idsOf(checkNetwork('zoo.cfg', configuration, 1, { ...tools, ...changes }))
+  const fail = async (): Promise<never> => {
+    throw new Error('no answer')
+  }
+  const refuse = async (): Promise<never> => {
+    throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+  }
 
-  it('finds names without an address, and ports that accept nothing', async () => {
-    expect(await idsOf(checkNetwork('zoo.cfg', configuration, 1, tools))).toEqual([])
-    const fail = async (): Promise<never> => {
-      throw new Error('refused')
-    }
-    expect(await idsOf(checkNetwork('zoo.cfg', configuration, 1, { ...tools, resolve: fail }))).toEqual([
-      'name',
-      'name',
-    ])
-    expect(await idsOf(checkNetwork('zoo.cfg', configuration, 1, { ...tools, connect: fail }))).toEqual([
-      'unreachable',
-    ])
+  it('finds names without an address, ports that accept nothing, and members far away', async () => {
+    expect(await check({})).toEqual([])
+    expect(await check({ resolve: fail })).toEqual(['name', 'name'])
+    expect(await check({ connect: fail })).toEqual(['unreachable'])
+    expect(await check({ connect: refuse })).toEqual(['unreachable'])
+    expect(await check({ connect: async () => 80 })).toEqual(['far-member'])
+    let calls = 0
+    expect(await check({ connect: async () => (calls++ === 1 ? 2 : 80) })).toEqual([])
+  })
+
+  it('finds names that are the machine itself here', async () => {
+    const resolve = async () => ['127.0.1.1']
+    expect(await check({ resolve })).toEqual(['name-loopback', 'name-loopback'])
+    const local = parseConfiguration('server.1=localhost:1:2;3\nserver.2=127.0.0.1:4:5;6')
+    expect(await idsOf(checkNetwork('zoo.cfg', local, 1, { ...tools, resolve }))).toEqual([])
+  })
+
+  it('takes a quorum port that refuses for that of a follower, and one that does not answer for closed', async () => {
+    const quorumPort = (answer: () => Promise<never>) => (_: string, port: number) =>
+      port === 1 ? answer() : Promise.resolve(1)
+    for (const [answer, ids] of [
+      [refuse, []],
+      [fail, ['unreachable']],
+    ] as const)
+      expect(
+        await idsOf(checkNetwork('zoo.cfg', configuration, 1, { ...tools, connect: quorumPort(answer) })),
+      ).toEqual(ids)
   })
 })
 
@@ -286,11 +406,18 @@ describe('checkBackups', () => {
     }
     const options = { clock: { wall: () => 1000 }, compression: nodeCompression, snapshot: 'always' as const }
     await writeBackup(store, source, options)
-    expect(await idsOf(checkBackups(store, 2000))).toEqual([])
-    expect(await idsOf(checkBackups(store, 2000 + 27 * 3_600_000))).toEqual(['backup-old'])
+    expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-not-verified'])
     const result = { time: 1500, snapshot: 'manifest/snapshot-00000000000000.json' }
     await writeVerification(store, { ...result, problem: null })
     expect(await idsOf(checkBackups(store, 2000))).toEqual([])
+    expect(await idsOf(checkBackups(store, 2000 + 27 * 3_600_000))).toEqual(['backup-old'])
+    expect(await idsOf(checkBackups(store, 2000 + 9 * 86_400_000))).toContain('backup-not-verified')
+    const list = disk.list.bind(disk)
+    disk.list = async (path) => {
+      throw new DiskError(`Cannot read ${path}`, 'EACCES', path)
+    }
+    expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-target'])
+    disk.list = list
     await writeVerification(store, { ...result, problem: 'Expected 4 nodes, got 3.' })
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-unusable'])
     await writeVerification(store, { ...result, problem: null })
@@ -412,6 +539,8 @@ describe('zabra doctor', () => {
     expect([code, out]).toEqual([2, expect.stringContaining('error no-data: ')])
     const sound = await stage.run(['doctor', '--data', join(stage.folder, 'data'), '--json'])
     expect(sound.out).not.toContain('"severity":"error"')
+    expect(sound.out).toContain('"sync-not-measured"')
     expect((await stage.run(['doctor', '--logs', 'x'])).err).toContain('--logs belongs to --data')
+    expect((await stage.run(['doctor', '--sync-seconds', '1'])).err).toContain('belongs to --data')
   })
 })

@@ -1,7 +1,7 @@
 /** The commands with which operators inspect a server. */
 export { AdminServer } from './http/admin-server.ts'
 export { AdminTokens } from './http/tokens.ts'
-export { adminTls } from './http/tls.ts'
+export { adminTls, adminTlsOptions } from './http/tls.ts'
 export { RestoreRefusal, RestoreUndecided } from './admin-target.ts'
 export type {
   AdminTarget,

@@ -82,3 +82,16 @@ openssl req -x509 -new -key "$work/client-only.key" -days $days -subj '/CN=self-
 cat "$work/client-only.key" "$work/self-signed.crt" >self-signed.pem
 leaf unchained faulty-authority '/CN=unchained' "$names"
 cat "$work/unchained.key" "$work/unchained.crt" >unchained.pem
+
+# Certificates with a short key, and with a signature that can be forged.
+authority weak-authority '/O=Zabra/CN=Authority of weak certificates'
+weak() { # name, digest, options for the key
+  openssl genpkey "${@:3}" -out "$work/$1.key" 2>/dev/null
+  openssl req -new -key "$work/$1.key" -subj "/CN=$1" -out "$work/$1.csr"
+  openssl x509 -req "-$2" -in "$work/$1.csr" -CA weak-authority.pem -CAkey "$work/weak-authority.key" -days $days \
+    -out "$work/$1.crt" -extfile "$work/names" 2>/dev/null
+  cat "$work/$1.key" "$work/$1.crt" weak-authority.pem >"$1.pem"
+}
+weak weak-key sha256 -algorithm RSA -pkeyopt rsa_keygen_bits:1024
+weak weak-hash sha1 -algorithm EC -pkeyopt ec_paramgen_curve:P-256
+rm weak-authority.pem

@@ -16,6 +16,10 @@ export function adminTls(
   return factories.tls(tlsOptionsOf(settings))
 }
 
+/** Returns the options of TLS for the HTTP port; undefined without TLS. */
+export const adminTlsOptions = (settings: ServerSettings): TlsOptions | undefined =>
+  settings.adminEnabled && usesAdminTls(settings) ? tlsOptionsOf(settings) : undefined
+
 /** The stores of the HTTP port come before those of members, as in Apache ZooKeeper, and those before the ones of clients. */
 const tlsOptionsOf = (settings: ServerSettings): TlsOptions => ({
   keyStore:

@@ -16,6 +16,7 @@ export {
 } from '../../core/quorum/index.ts'
 export { chopLog, type ChoppedLog } from './chop-log.ts'
 export { initializeData } from './initialize-data.ts'
+export { readEpochs } from '../epoch-files.ts'
 export { readDatabase, type DatabaseContents, type DatabaseLocation } from './read-database.ts'
 export { readSnapshot } from './read-snapshot.ts'
 export type { SnapshotContents, SnapshotNode } from './read-snapshot.ts'

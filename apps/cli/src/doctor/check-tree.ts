@@ -1,0 +1,107 @@
+import { finding, type Finding } from './finding.ts'
+
+/** The answer of `GET /api/v1/findings`. */
+export interface TreeAnswer {
+  readonly largestNode: { readonly path: string; readonly bytes: number }
+  readonly mostChildren: { readonly path: string; readonly children: number }
+  readonly sequences: Examples<{ readonly path: string; readonly counter: number }>
+  readonly quotas: Examples<{
+    readonly path: string
+    readonly what: 'nodes' | 'bytes'
+    readonly limit: number
+    readonly use: number
+  }>
+  readonly openSecrets: Examples<{ readonly path: string; readonly anyone: 'reads' | 'changes' }>
+  readonly rootPermissions: string
+  readonly ephemerals: readonly { readonly session: string; readonly nodes: number; readonly bytes: number }[]
+}
+
+interface Examples<T> {
+  readonly count: number
+  readonly first: readonly T[]
+}
+
+/** The longest packet that a client or member takes, where the server does not tell: the default of `jute.maxbuffer`. */
+const DEFAULT_PACKET_BYTES = 0xf_ffff
+/** The share of a packet from which on its contents are reported. */
+const NEAR = 0.5
+const MAX_CHILDREN = 20_000
+
+/** Checks what a server has found in its tree. `packetBytes` is its `jute.maxbuffer`. */
+export function* checkTree(
+  where: string,
+  tree: TreeAnswer,
+  packetBytes = DEFAULT_PACKET_BYTES,
+): Generator<Finding> {
+  const { largestNode, mostChildren, rootPermissions, ephemerals } = tree
+  if (largestNode.bytes > NEAR * packetBytes)
+    yield finding(
+      'large-node',
+      largestNode.path,
+      `it has ${largestNode.bytes} bytes of data; a packet has at most ${packetBytes}`,
+      'Keep large data elsewhere, and their address here.',
+    )
+  if (mostChildren.children > MAX_CHILDREN)
+    yield finding(
+      'many-children',
+      mostChildren.path,
+      `it has ${mostChildren.children} children, and each listing of them is long`,
+      'Spread them over several parents, or remove those that are not used.',
+    )
+  yield* listed(
+    'sequence-counter',
+    tree.sequences,
+    ({ path, counter }) => `${path} (${counter})`,
+    'counters of sequential nodes have used 80 % of 2147483647',
+    'Let clients use a new parent: beyond the last number, names no longer sort in the order of their creation.',
+    where,
+  )
+  yield* listed(
+    'quota-near',
+    tree.quotas,
+    ({ path, what, limit, use }) => `${path} (${use} of ${limit} ${what})`,
+    'limits of quotas are used to 80 % or more',
+    'Remove nodes there, or raise the limit with zabra quota set.',
+    where,
+  )
+  yield* listed(
+    'open-secret',
+    tree.openSecrets,
+    ({ path, anyone }) => `${path} (anyone ${anyone} it)`,
+    'nodes are named like secrets, and open to anyone',
+    'Give them an access list with zabra set-acl, and change the secrets: others may have read them.',
+    where,
+  )
+  if (rootPermissions.includes('c') || rootPermissions.includes('a'))
+    yield finding(
+      'open-root',
+      where,
+      `anyone has the permissions ${rootPermissions} for /`,
+      'Where clients are not all trusted: zabra set-acl / world:anyone:r with an entry of an administrator beside it.',
+    )
+  for (const { session, nodes, bytes } of ephemerals)
+    if (bytes > NEAR * packetBytes)
+      yield finding(
+        'many-ephemerals',
+        `session ${session}`,
+        `it has ${nodes} ephemeral nodes: the transaction that ends it has ${bytes} bytes, and a packet at most ${packetBytes}`,
+        'Let its client use several sessions, or fewer nodes: Apache ZooKeeper members cannot read a longer one.',
+      )
+}
+
+function* listed<T>(
+  id: 'sequence-counter' | 'quota-near' | 'open-secret',
+  { count, first }: Examples<T>,
+  show: (one: T) => string,
+  what: string,
+  remedy: string,
+  where: string,
+): Generator<Finding> {
+  if (count > 0)
+    yield finding(
+      id,
+      where,
+      `${count} ${what}: ${first.map(show).join(', ')}${count > first.length ? ' …' : ''}`,
+      remedy,
+    )
+}
