@@ -36,7 +36,7 @@ function learner(serverId: number, { isObserver = false, level = RELEASE, hasLev
 }
 
 /** A leader with id 1 of the voters 1 to 3 and the observers 4 and 5. */
-async function lead({ auto = false, state = NOT_FINALIZED, members = 5 } = {}) {
+async function lead({ auto = false, state = NOT_FINALIZED, members = 5, self = 1 } = {}) {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   const clock = new ManualClock()
@@ -52,7 +52,7 @@ async function lead({ auto = false, state = NOT_FINALIZED, members = 5 } = {}) {
   const lines: string[] = []
   const context = {
     features,
-    membership: { self: 1, active, proposed: undefined, member: (id: number) => active.members.get(id) },
+    membership: { self, active, proposed: undefined, member: (id: number) => active.members.get(id) },
     platform: { clock, logger: { ...silentLogger, info: (_: object, line: string) => lines.push(line) } },
     settings: { featureAuto: auto },
     failed: (error: unknown) => failed.push(error),
@@ -132,6 +132,13 @@ describe('the leader of an ensemble', () => {
       'server 3 has feature level 2: install a release of level 3 or later on it',
     ])
     expect(authority.plan(4).obstacles).toHaveLength(5)
+  })
+
+  it('plans its own level while it is no member and sees none of them', async () => {
+    const { authority } = await lead({ self: 7 })
+    expect(authority.plan()).toMatchObject({ level: RELEASE, finalized: 0 })
+    expect(authority.plan().obstacles).toHaveLength(5)
+    expect(JSON.stringify(authority.plan())).toContain(`"level":${RELEASE}`)
   })
 
   it('closes the connection of a server below the level when it proposes one', async () => {

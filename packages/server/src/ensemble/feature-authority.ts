@@ -71,7 +71,9 @@ export class FeatureAuthority implements FinalizesLevels {
     const { finalized, proposed } = this.#context.features
     const members = this.#members()
     const releases = members.filter(({ obstacle }) => obstacle === undefined).map(({ release }) => release!)
-    const wanted = level ?? Math.max(finalized, proposed, Math.min(...releases))
+    // A leader that the configuration no longer names may see none of its members.
+    const wanted =
+      level ?? Math.max(finalized, proposed, Math.min(this.#context.features.release, ...releases))
     const judged = members.map(({ id, release, obstacle }) => ({
       id,
       release,

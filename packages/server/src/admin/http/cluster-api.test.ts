@@ -84,8 +84,13 @@ describe('/api/v1/cluster', () => {
 describe('/api/v1/leader/transfer', () => {
   it('hands leadership over, on the leader only', async () => {
     const { leader } = await start()
-    const post = (id: number) =>
-      ensemble!.member(id).http.request('/api/v1/leader/transfer', { method: 'POST' })
+    const post = async (id: number) => {
+      const request = ensemble!.member(id).http.request('/api/v1/leader/transfer', { method: 'POST' })
+      let isAnswered = false
+      void request.finally(() => (isAnswered = true))
+      await ensemble!.until('the answer', () => isAnswered)
+      return request
+    }
     const follower = [1, 2, 3].find((id) => id !== leader)!
     expect(await post(follower)).toMatchObject({ status: 409 })
     expect((await post(follower)).text).toContain(`Ask server ${leader}, which leads.`)

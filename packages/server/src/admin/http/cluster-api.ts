@@ -9,6 +9,7 @@ import type { ProbedMember } from './cluster-probe.ts'
 import { describeFeatures } from './finalize-api.ts'
 import { readiness } from './health.ts'
 import { numberIn } from './json-body.ts'
+import { clientPortOf, leaderAdvice } from './leader-advice.ts'
 
 /** For how long a permit to stop is asked for by default, in seconds. */
 const DEFAULT_PERMIT_SECONDS = 120
@@ -91,17 +92,16 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
       version: null,
       failuresLeft: 0,
     })
-  const ownHosts = hostsOf(configuration.members.get(settings.serverId))
-  // On the host of this server its client port is that of this server, which must not answer for another member.
-  const clientPortOf = (member: MemberConfiguration): number | undefined =>
-    hostsOf(member).some((host) => ownHosts.includes(host)) ? undefined : settings.clientPort
   const members = await Promise.all(
     [...configuration.members.values()].map(async (member) =>
       member.id === settings.serverId
         ? { ...describeMember(member), ...own }
         : {
             ...describeMember(member),
-            ...describeProbed(await cluster.ask(member, clientPortOf(member)), platform.clock.monotonic()),
+            ...describeProbed(
+              await cluster.ask(member, clientPortOf(target, member)),
+              platform.clock.monotonic(),
+            ),
           },
     ),
   )
@@ -115,9 +115,6 @@ async function describeCluster({ target, cluster }: ApiCall): Promise<HttpRespon
     failuresLeft: failuresLeft(configuration, up),
   })
 }
-
-const hostsOf = (member: MemberConfiguration | undefined): readonly string[] =>
-  member?.addresses.map(({ host }) => host) ?? []
 
 const SERVING: ReadonlySet<string> = new Set(['leader', 'follower', 'standalone'])
 
@@ -164,13 +161,12 @@ const describeProbed = ({ answer, answeredAt, problem: reason }: ProbedMember, n
   problem: reason ?? null,
 })
 
-function transfer({ target }: ApiCall): HttpResponse {
-  const { role, leader } = target
-  if (role !== 'leading')
+async function transfer({ target, cluster }: ApiCall): Promise<HttpResponse> {
+  if (target.role !== 'leading')
     return problem(
       409,
       'The server does not lead',
-      leader === undefined ? `It is ${role}.` : `Ask server ${leader}, which leads.`,
+      await leaderAdvice({ target, cluster }, 'Restart it: the others elect another leader.'),
     )
   if (target.yieldLeadership()) return json(202, { from: target.settings.serverId })
   return problem(

@@ -3,6 +3,7 @@ import { MAX_FEATURE_LEVEL } from '../../core/quorum/index.ts'
 import type { AdminTarget, FinalizePlan } from '../admin-target.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { readObject } from './json-body.ts'
+import { leaderAdvice } from './leader-advice.ts'
 
 const PATH = '/api/v1/cluster/finalize'
 
@@ -16,12 +17,13 @@ export const finalizeRoutes: readonly ApiRoute[] = [
       'Describes what finalizing a feature level would do, of the highest possible level by default, and what is in the way. The leader answers.',
     query: { level: { type: 'integer', minimum: 1, maximum: MAX_FEATURE_LEVEL } },
     statuses: [200, 400, 409],
-    run({ target, request }) {
+    run(call) {
+      const { target, request } = call
       const text = request.query.get('level')
       const level = text === null ? undefined : Number(text)
       if (level !== undefined && !isLevel(level)) return badLevel('level=n in the query')
       const plan = target.features.plan(level)
-      return plan === undefined ? notLeading(target) : json(200, describePlan(plan))
+      return plan === undefined ? notLeading(call) : json(200, describePlan(plan))
     },
   },
   {
@@ -35,13 +37,14 @@ export const finalizeRoutes: readonly ApiRoute[] = [
   },
 ]
 
-async function finalize({ target, request }: ApiCall): Promise<HttpResponse> {
+async function finalize(call: ApiCall): Promise<HttpResponse> {
+  const { target, request } = call
   const body = await readObject(request.body)
   const { level } = body ?? {}
   if (body === undefined || !(level === undefined || isLevel(level)))
     return badLevel('{"level": n}, or no body,')
   const result = await target.features.finalize(level)
-  if (result === undefined) return notLeading(target)
+  if (result === undefined) return notLeading(call)
   const { plan, isFinalized, waitsFor } = result
   if (isFinalized) return json(200, { level: plan.level, finalized: target.features.finalized })
   if (waitsFor === undefined)
@@ -79,11 +82,12 @@ const isLevel = (level: unknown): level is number =>
 const badLevel = (expected: string): HttpResponse =>
   problem(400, 'The level is not understood', `Expected ${expected} with n from 1 to ${MAX_FEATURE_LEVEL}.`)
 
-const notLeading = ({ leader, role }: AdminTarget): HttpResponse =>
+const notLeading = async (call: ApiCall): Promise<HttpResponse> =>
   problem(
     409,
     'The server does not lead',
-    leader === undefined
-      ? `It is ${role}. Try again once there is a leader.`
-      : `Ask server ${leader}, which leads.`,
+    await leaderAdvice(
+      call,
+      'No level can be finalized while a member runs it: replace each such member by a Zabra server (docs/migrate.md), then ask the leader.',
+    ),
   )
