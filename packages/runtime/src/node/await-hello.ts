@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts'
+import { queueClose } from './close-queue.ts'
 
 /** A socket that has sent its ClientHello. */
 export interface GreetedSocket {
@@ -11,7 +12,8 @@ export interface GreetedSocket {
 
 /**
  * Reads a whole ClientHello, before any work is done for the client. Calls `ready` with it, or with the first bytes of something
- * else, which TLS refuses; calls `tooLong` when it does not end. Destroys a socket that ends or fails, until it is given back.
+ * else, which TLS refuses; calls `tooLong` when it does not end. Closes a socket that ends or fails, until it is given back: one that
+ * may be half open in a later turn, with few others.
  */
 export function awaitHello(
   socket: Socket,
@@ -21,8 +23,10 @@ export function awaitHello(
   let bytes: Buffer | undefined
   let isReady = false
   const leave = (): void => void socket.destroy()
+  // Hundreds of clients that wait for their handshakes may leave at once.
+  const end = (): void => queueClose(socket)
   const giveBack = (): void => {
-    socket.off('readable', read).off('end', leave)
+    socket.off('readable', read).off('end', end)
     if (bytes !== undefined) socket.unshift(bytes)
     // The new owner adds its own error listener in this turn.
     process.nextTick(() => socket.off('error', leave))
@@ -41,5 +45,5 @@ export function awaitHello(
     isReady = true
     ready({ needsRetry: first.kind === 'hello' && first.needsRetry, giveBack })
   }
-  socket.on('error', leave).on('end', leave).on('readable', read)
+  socket.on('error', leave).on('end', end).on('readable', read)
 }

@@ -165,8 +165,6 @@ export class NodeTlsNetwork implements TlsNetwork {
       failed(handshakeError(remoteName(socket), code, plaintextReasons[code] ?? error.message, error))
     })
     const startHandshake = (socket: Socket): void => {
-      // A client that ends its direction during the handshake has left.
-      socket.allowHalfOpen = false
       if (!pending.admit(socket, abandoned)) return
       const name = remoteName(socket)
       const refuse = (code: string, reason: string): void => {
@@ -181,7 +179,11 @@ export class NodeTlsNetwork implements TlsNetwork {
             asksForCertificate: clientAuth !== 'none',
             needsRetry,
             start() {
+              // It is closed in a turn that comes soon.
+              if (socket.readableEnded) return
               giveBack()
+              // A client that ends its direction during the handshake has left.
+              socket.allowHalfOpen = false
               server.emit('connection', socket)
             },
             abandon: (reason) => refuse('ETIMEDOUT', reason),
