@@ -10,7 +10,7 @@ import {
   type Reader,
 } from '@zabra/protocol'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { ChildPathsCursor, DescendantCounter } from '../core/tree/index.ts'
+import { ChildPathsCursor, DescendantCounter, Tree } from '../core/tree/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
 
@@ -255,6 +255,28 @@ describe('a large read', () => {
     own.ask(1, OpCode.getAllChildrenNumber, (w) => w.string('/top'))
     await fixture.untilIdle()
     expect(own.replies()[0]!.body.int()).toBe(35_000)
+  })
+
+  it('of own ephemeral nodes looks at few of them in a turn, and shows those at its receipt', async () => {
+    const { fixture, turns, afterEach } = await startObserved()
+    const [own, other] = [await fixture.connect(), await fixture.connect()]
+    for (let i = 0; i < 7000; i++) own.create(i, `/own ${i}`, CreateMode.EPHEMERAL)
+    await fixture.untilIdle()
+    own.frames.length = 0
+    const pathOf = vi.spyOn(Tree.prototype, 'pathOf')
+    onTestFinished(() => void pathOf.mockRestore())
+    let most = 0
+    afterEach(() => {
+      most = Math.max(most, pathOf.mock.calls.length)
+      pathOf.mockClear()
+    })
+    const before = turns()
+    own.ask(1, OpCode.getEphemerals, (w) => w.string('/'))
+    other.delete(1, '/own 6999')
+    await fixture.untilIdle()
+    expect(turns() - before).toBeGreaterThan(4)
+    expect(names(own.replies()[0]!.body)).toHaveLength(7000)
+    expect(most).toBeLessThan(2100)
   })
 
   it('that restores watches sends the missed events before its reply, and does not delay other clients', async () => {

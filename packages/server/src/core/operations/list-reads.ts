@@ -4,7 +4,7 @@ import {
   CHUNK_THRESHOLD,
   chunkedChildren,
   chunkedCount,
-  chunkedVector,
+  chunkedEphemerals,
   type ChunkedReply,
 } from '../reads/chunked-reply.ts'
 import type { ReadCaller, ReadContext } from '../reads/types.ts'
@@ -12,6 +12,7 @@ import {
   ChildPathsCursor,
   countDescendants,
   DescendantCounter,
+  EphemeralPathsCursor,
   NAME_BYTES_AT_ONCE,
   SESSION_USERS_NODE,
   writeChildren,
@@ -90,21 +91,21 @@ function getEphemerals(
 ): number | ChunkedReply {
   const requested = body.string()
   const prefix = requested === null || ['', '/'].includes(trim(requested)) ? '' : requested
+  const inSteps = (): ChunkedReply =>
+    chunkedEphemerals(new EphemeralPathsCursor(tree, sessionId, (path) => isListed(path, prefix)))
   const nodes = tree.owners.ofSession(sessionId)
-  const paths: string[] = []
+  if (nodes.size > CHUNK_THRESHOLD) return inSteps()
+  const mark = writer.length
+  writer.int(0)
+  let count = 0
   let chars = 0
   for (const node of nodes) {
     const path = tree.pathOf(node)
     chars += path.length
-    paths.push(path)
-  }
-  if (nodes.size > CHUNK_THRESHOLD || chars > NAME_BYTES_AT_ONCE) {
-    return chunkedVector(paths, (path) => (isListed(path, prefix) ? path : undefined))
-  }
-  const mark = writer.length
-  writer.int(0)
-  let count = 0
-  for (const path of paths) {
+    if (chars > NAME_BYTES_AT_ONCE) {
+      writer.truncate(mark)
+      return inSteps()
+    }
     if (!isListed(path, prefix)) continue
     writer.string(path)
     count++

@@ -1,5 +1,5 @@
 import { ErrorCode, nameOf, type Writer } from '@zabra/protocol'
-import { NAME_BYTES_AT_ONCE, type ChildPathsCursor } from '../tree/index.ts'
+import { NAME_BYTES_AT_ONCE, type ChildPathsCursor, type EphemeralPathsCursor } from '../tree/index.ts'
 
 /** A reply with more entries than this is written in several turns of the event loop. */
 export const CHUNK_THRESHOLD = 2000
@@ -23,34 +23,15 @@ export interface ChunkedReply {
   readonly dispose?: () => void
 }
 
-/** Returns a reply with a vector of strings, without those for which `textOf` returns undefined. */
-export function chunkedVector(
-  items: readonly string[],
-  textOf: (item: string) => string | undefined,
-): ChunkedReply {
-  return {
-    hasNotifications: false,
-    *write(writer) {
-      const mark = writer.length
-      writer.reserve(items.reduce((sum, { length }) => sum + length + 4, RESERVED_BYTES))
-      writer.int(0)
-      let count = 0
-      let chars = 0
-      for (let i = 0; i < items.length; i++) {
-        chars += items[i]!.length
-        if ((i > 0 && i % ENTRIES_PER_TURN === 0) || chars > NAME_BYTES_AT_ONCE) {
-          chars = 0
-          yield
-        }
-        const text = textOf(items[i]!)
-        if (text === undefined) continue
-        writer.string(text)
-        count++
-      }
-      writer.intAt(mark, count)
-    },
-  }
-}
+/** Returns a reply with the paths of ephemerals. */
+export const chunkedEphemerals = (ephemerals: EphemeralPathsCursor): ChunkedReply => ({
+  hasNotifications: false,
+  *write(writer) {
+    while (ephemerals.next(ENTRIES_PER_TURN)) yield
+    yield* writeStrings(writer, ephemerals, (path) => path)
+  },
+  dispose: () => ephemerals.close(),
+})
 
 /** Returns a reply with the names of children, followed by the bytes of `tail`. */
 export const chunkedChildren = (children: ChildPathsCursor, tail: Uint8Array): ChunkedReply => ({
@@ -65,12 +46,21 @@ export const chunkedChildren = (children: ChildPathsCursor, tail: Uint8Array): C
 function* writeNames(writer: Writer, children: ChildPathsCursor): Generator<void, void> {
   while (children.next(ENTRIES_PER_TURN)) yield
   children.countRead()
-  writer.reserve(children.bytes + RESERVED_BYTES)
-  writer.int(children.count)
-  for (const list of children.lists) {
+  yield* writeStrings(writer, children, nameOf)
+}
+
+/** Writes a vector of strings that are made of collected paths. */
+function* writeStrings(
+  writer: Writer,
+  { lists, count, bytes }: ChildPathsCursor | EphemeralPathsCursor,
+  textOf: (path: string) => string,
+): Generator<void, void> {
+  writer.reserve(bytes + RESERVED_BYTES)
+  writer.int(count)
+  for (const list of lists) {
     let end = writer.length + NAME_BYTES_AT_ONCE
     for (const path of list) {
-      writer.string(nameOf(path))
+      writer.string(textOf(path))
       if (writer.length <= end) continue
       end = writer.length + NAME_BYTES_AT_ONCE
       yield

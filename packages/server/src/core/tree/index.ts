@@ -5,6 +5,7 @@ export { applyInSteps, appliesInSteps, failureOf } from './apply-in-steps.ts'
 export {
   ChildPathsCursor,
   DescendantCounter,
+  EphemeralPathsCursor,
   NAME_BYTES_AT_ONCE,
   countDescendants,
   writeChildren,

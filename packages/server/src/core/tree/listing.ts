@@ -1,5 +1,6 @@
 import { nameOf, type Writer } from '@zabra/protocol'
 import { beginsWith } from '../begins-with.ts'
+import type { SessionId } from '../types.ts'
 import type { Traversal } from './types.ts'
 import { countRead, type MeasuredNamespace } from './namespace-traffic.ts'
 import { NONE } from './node-store.ts'
@@ -184,5 +185,93 @@ export class ChildPathsCursor implements Traversal {
 
   #isChild(node: number): boolean {
     return this.#tree.store.parentOf(node) === this.#node
+  }
+}
+
+/**
+ * Collects the paths of a session's ephemerals that a filter accepts in steps, as they were at the start, while the tree changes. New ones
+ * come after all that are collected; one that is removed before its turn is collected then.
+ */
+export class EphemeralPathsCursor implements Traversal {
+  /** The paths, in several lists: one list of a million would be copied as it grows. */
+  readonly lists: string[][] = [[]]
+  readonly #tree: Tree
+  readonly #session: SessionId
+  readonly #accepts: (path: string) => boolean
+  readonly #release: () => void
+  readonly #nodes: Iterator<number>
+  /** Ephemerals not looked at yet. */
+  #left: number
+  /** One bit per node, set for those looked at. */
+  readonly #seen: Uint8Array
+  /** Ephemerals created since the start. */
+  readonly #fresh = new Set<number>()
+  #count = 0
+  #acceptedChars = 0
+  #chars = 0
+
+  constructor(tree: Tree, session: SessionId, accepts: (path: string) => boolean) {
+    const nodes = tree.owners.ofSession(session)
+    this.#tree = tree
+    this.#session = session
+    this.#accepts = accepts
+    this.#nodes = nodes.values()
+    this.#left = nodes.size
+    this.#seen = new Uint8Array((tree.store.used >> 3) + 1)
+    this.#release = tree.addTraversal(this)
+  }
+
+  /** Number of the collected paths. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Bytes of the encoded paths, once all are collected, if they are ASCII. */
+  get bytes(): number {
+    return this.#acceptedChars + this.#count * 4
+  }
+
+  /** Looks at up to `limit` ephemerals, fewer where their paths are long. Returns false once all have been looked at. */
+  next(limit: number): boolean {
+    const mostChars = this.#chars + NAME_BYTES_AT_ONCE
+    for (let i = 0; i < limit && this.#left > 0 && this.#chars < mostChars; i++) {
+      const node = this.#nodes.next().value as number
+      this.#collect(node)
+      this.#seen[node >> 3]! |= 1 << (node & 7)
+    }
+    return this.#left > 0
+  }
+
+  #collect(node: number): void {
+    const path = this.#tree.pathOf(node)
+    this.#left--
+    this.#chars += path.length
+    if (!this.#accepts(path)) return
+    if (this.lists.at(-1)!.length === LIST_LENGTH) this.lists.push([])
+    this.lists.at(-1)!.push(path)
+    this.#count++
+    this.#acceptedChars += path.length
+  }
+
+  added(node: number): void {
+    if (this.#left > 0 && this.#isOwned(node)) this.#fresh.add(node)
+  }
+
+  removing(node: number): void {
+    if (this.#left === 0 || !this.#isOwned(node) || this.#fresh.delete(node)) return
+    const bit = 1 << (node & 7)
+    // Another node may get its index.
+    if ((this.#seen[node >> 3]! & bit) !== 0) this.#seen[node >> 3]! &= ~bit
+    else this.#collect(node)
+  }
+
+  applied(): void {}
+
+  /** Stops the notifications from the tree. */
+  close(): void {
+    this.#release()
+  }
+  #isOwned(node: number): boolean {
+    return this.#tree.owners.of(node) === this.#session
   }
 }

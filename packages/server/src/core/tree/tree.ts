@@ -257,7 +257,6 @@ export class Tree {
       return ErrorCode.NODEEXISTS
     }
     if (ref !== undefined) ref.index = node
-    for (const traversal of this.#traversals) traversal.added(node, txn.path)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     c.czxid[i] = c.mzxid[i] = c.pzxid[i] = header.zxid
@@ -265,6 +264,7 @@ export class Tree {
     c.acl[i] = this.acls.retain(txn.acl)
     this.store.setData(node, txn.data)
     if (owner !== 0n) this.owners.set(node, owner)
+    for (const traversal of this.#traversals) traversal.added(node, txn.path)
     if (this.#options.digest) {
       this.#digest.hash(node, txn.path, txn.data, ref === undefined ? undefined : hint!.crc)
       this.#afterChange(node, txn.path)
@@ -320,8 +320,8 @@ export class Tree {
     if (sink !== undefined) this.#options.traffic?.written(this.store, node, 0)
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
-    this.owners.delete(node)
     for (const traversal of this.#traversals) traversal.removing(node)
+    this.owners.delete(node)
     this.store.remove(node, ref?.hash)
     this.#quotaTracker.deleted(path, bytes)
     sink?.deleted(path, acl, parentPath, this.aclOf(parent))
