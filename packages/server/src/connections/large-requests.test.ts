@@ -264,7 +264,7 @@ describe('a large read', () => {
     await fixture.untilIdle()
     own.frames.length = 0
     const pathOf = vi.spyOn(Tree.prototype, 'pathOf')
-    onTestFinished(() => void pathOf.mockRestore())
+    onTestFinished(() => pathOf.mockRestore())
     let most = 0
     afterEach(() => {
       most = Math.max(most, pathOf.mock.calls.length)

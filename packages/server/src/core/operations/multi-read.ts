@@ -1,9 +1,9 @@
 import {
   ErrorCode,
   OpCode,
+  readMultiHeader,
   readMultiRequest,
   writeMultiHeader,
-  type MultiOperation,
   type Reader,
   type Writer,
 } from '@zabra/protocol'
@@ -30,6 +30,8 @@ type Caller = ReadCaller<NotifiedWatcher>
 const MAX_PARTS = 16_384
 const MAX_REPLY_BYTES = 8 * 2 ** 20
 const MAX_NAME_BYTES = 2 * 2 ** 20
+/** A short name takes as long as one of 20 bytes. */
+const MAX_NAMES = 131_072
 
 /** Executes all parts on one state of the tree: long lists of children are captured now, and written in steps. */
 function multiRead(context: Context, body: Reader, writer: Writer, caller: Caller): number | ChunkedReply {
@@ -49,35 +51,41 @@ function readParts(
   writer: Writer,
   caller: Caller,
 ): number | ChunkedReply {
-  const operations = readMultiRequest(body, MAX_PARTS)
-  if (operations.some(isReadPart) && !operations.every(isReadPart))
-    body.fail('Expected reads only or writes only', 'a multi')
+  const { tree } = context
+  if (!checkParts(body)) {
+    writeMultiHeader(writer, MULTI_END)
+    return ErrorCode.MARSHALLINGERROR
+  }
   const start = writer.length
   const lists: ChildListInsertion[] = []
   let failure: number = ErrorCode.OK
   let nameBytes = 0
-  for (const operation of operations) {
-    const { type, path } = operation
-    if (path === null || !isReadPart(operation)) {
+  let names = 0
+  for (let { type, done } = readMultiHeader(body); !done; { type, done } = readMultiHeader(body)) {
+    const node = readNode(context, body)
+    if (node === undefined) {
       failure = ErrorCode.MARSHALLINGERROR
       break
     }
     const mark = writer.length
     writeMultiHeader(writer, { type, done: false, err: 0 })
-    const node = context.tree.find(path)
     let isLong = type === OpCode.getChildren && (cursors.has(node) || isLongList(context, node, caller))
     let err: number = ErrorCode.OK
-    if (type === OpCode.getData) err = writeData(context, node, path, false, writer, caller)
+    if (type === OpCode.getData) err = writeData(context, node, writer, caller)
     else if (!isLong) {
       const at = writer.length
       err = readError(context, node, caller)
-      isLong = err === ErrorCode.OK && !writeChildren(context.tree, node, writer)
+      isLong = err === ErrorCode.OK && !writeChildren(tree, node, writer)
       nameBytes += writer.length - mark
+      if (err === ErrorCode.OK) names += tree.childCount(node)
       if (isLong) writer.truncate(at)
     }
     if (isLong) lists.push({ at: writer.length - start, children: cursorOf(context, cursors, node) })
-    if (writer.length - start > MAX_REPLY_BYTES || nameBytes > MAX_NAME_BYTES)
-      body.fail('Expected reads of 8 MiB, and 2 MiB of names in short lists, at most together', 'a multi')
+    if (writer.length - start > MAX_REPLY_BYTES || nameBytes > MAX_NAME_BYTES || names > MAX_NAMES)
+      body.fail(
+        'Expected reads of 8 MiB, and 131,072 names of 2 MiB in short lists, at most together',
+        'a multi',
+      )
     if (err === ErrorCode.OK) continue
     writer.truncate(mark)
     writeMultiHeader(writer, { type: OpCode.error, done: false, err })
@@ -90,8 +98,46 @@ function readParts(
   return chunkedMultiRead(bytes, lists, { err: failure, limit: MAX_REPLY_BYTES })
 }
 
-const isReadPart = ({ type }: MultiOperation): boolean =>
-  type === OpCode.getData || type === OpCode.getChildren
+/**
+ * Checks that a request can be decoded, without an object for each part: thousands of them that live until the last one is decoded
+ * take longer than the reads. Returns whether it has reads only, and leaves the reader before them; false when it has writes only.
+ */
+function checkParts(body: Reader): boolean {
+  const before = body.offset
+  let parts = 0
+  for (let { type, done } = readMultiHeader(body); !done; { type, done } = readMultiHeader(body)) {
+    if (parts++ === MAX_PARTS) body.fail(`Expected ${MAX_PARTS} parts at most`, 'a multi')
+    if (!isRead(type)) return checkWrites(body, before)
+    body.skipBuffer()
+    body.bool()
+  }
+  body.offset = before
+  return true
+}
+
+/** Checks that a request, which begins at an offset, can be decoded and has no read. Returns false. */
+function checkWrites(body: Reader, from: number): false {
+  body.offset = from
+  if (readMultiRequest(body, MAX_PARTS).some(({ type }) => isRead(type)))
+    body.fail('Expected reads only or writes only', 'a multi')
+  return false
+}
+
+const isRead = (type: number): boolean => type === OpCode.getData || type === OpCode.getChildren
+
+/** Reads the path and the watch of a part. Returns the node, -1 for none, and undefined for a null path. */
+function readNode({ tree }: Context, body: Reader): number | undefined {
+  let node = tree.store.findFromReader(body)
+  if (node === -1 && tree.store.isAbsent) body.skipBuffer()
+  else if (node === -1) {
+    const path = body.string()
+    if (path === null) return undefined
+    node = tree.find(path)
+  }
+  // Apache ZooKeeper sets no watch for a part either.
+  body.bool()
+  return node
+}
 
 const isLongList = (context: Context, node: number, caller: Caller): boolean =>
   node !== -1 && context.tree.childCount(node) > CHUNK_THRESHOLD && canRead(context, node, caller)

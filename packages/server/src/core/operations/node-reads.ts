@@ -31,28 +31,21 @@ function getData(context: Context, body: Reader, writer: Writer, caller: Caller)
   const path = known === -1 ? body.string() : tree.pathOf(known)
   const hasWatch = body.bool()
   if (path === null) return ErrorCode.MARSHALLINGERROR
-  return writeData(
-    context,
-    known === -1 && !isAbsent ? tree.find(path) : known,
-    path,
-    hasWatch,
-    writer,
-    caller,
-  )
+  const node = known === -1 && !isAbsent ? tree.find(path) : known
+  return writeData(context, node, writer, caller, hasWatch ? path : undefined)
 }
 
-/** Writes the data and the stat of a node; `node` is -1 for none. */
+/** Writes the data and the stat of a node; `node` is -1 for none. Watches the data of the path `watched`, where it is given. */
 export function writeData(
   context: Context,
   node: number,
-  path: string,
-  hasWatch: boolean,
   writer: Writer,
   caller: Caller,
+  watched?: string,
 ): number {
   if (node === -1) return ErrorCode.NONODE
   if (!canRead(context, node, caller)) return ErrorCode.NOAUTH
-  if (hasWatch) context.watches.watchData(caller.listener, path)
+  if (watched !== undefined) context.watches.watchData(caller.listener, watched)
   const { store } = context.tree
   countRead(context, node, Math.max(0, store.columns(node).length[store.slot(node)]!))
   attachData(context.tree, node, writer)

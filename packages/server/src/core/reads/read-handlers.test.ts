@@ -2,13 +2,14 @@ import {
   ErrorCode,
   OpCode,
   Perms,
+  Reader,
   readMultiResponse,
   readStat,
   writeMultiHeader,
   type ACL,
   type Writer,
 } from '@zabra/protocol'
-import { describe, expect } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 import type { Identity } from '../types.ts'
 import { ReadFixture, Client, SECRET, text, type Answer, it } from './testing/read-fixture.ts'
 
@@ -201,9 +202,13 @@ describe('a multiRead', () => {
     ['of more parts fails', 16_385, '/none', ErrorCode.MARSHALLINGERROR],
     ['of less than 2 MiB of names in short lists is answered', 20, '/list', ErrorCode.OK],
     ['of more than that fails', 22, '/list', ErrorCode.MARSHALLINGERROR],
+    ['of 131,072 names in short lists is answered', 8192, '/names', ErrorCode.OK],
+    ['of more names than that fails', 8193, '/names', ErrorCode.MARSHALLINGERROR],
   ] as const)('%s', ([, count, path, err], { fixture }) => {
     fixture.create('/list', '')
     for (let i = 0; i < 100; i++) fixture.create(`/list/${String(i).padStart(1000, '0')}`, '')
+    fixture.create('/names', '')
+    for (let i = 0; i < 16; i++) fixture.create(`/names/${i.toString(16)}`, '')
     const answer = fixture.ask(OpCode.multiRead, (w) => {
       for (let i = 0; i < count; i++) {
         writeMultiHeader(w, { type: OpCode.getChildren, done: false, err: -1 })
@@ -250,6 +255,21 @@ describe('a multiRead', () => {
     ],
   ] as const)('%s has the bytes that ZooKeeper answers', (_what, parts, err, bytes) => {
     expect(ask(parts)).toMatchObject({ err, bytes })
+  })
+
+  it('makes no text of the paths of its parts', ({ fixture }) => {
+    const string = vi.spyOn(Reader.prototype, 'string')
+    onTestFinished(() => string.mockRestore())
+    const { err } = fixture.ask(OpCode.multiRead, (w) => {
+      for (const path of ['/a', '/none', '/a', '/b', '/a/b']) {
+        writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+        w.string(path)
+        w.bool(false)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    expect(err).toBe(ErrorCode.OK)
+    expect(string).not.toHaveBeenCalled()
   })
 
   it('sets no watch, even if a part requests one', ({ fixture }) => {
