@@ -140,6 +140,11 @@ export class Server {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
+  /** The exit code of the process; undefined before it has one. */
+  get exitCode(): number | undefined {
+    return this.#child?.exitCode ?? undefined
+  }
+
   /** The last 20 kB of the server's output, for failure messages. */
   get output(): string {
     return this.#output

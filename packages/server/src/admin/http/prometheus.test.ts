@@ -54,22 +54,22 @@ describe('the metrics', () => {
 
   it('count what clients do', async () => {
     const { fixture, client } = await TestServer.withClient()
-    for (let i = 0; i < 100; i++) client.create(i, `/n${i}`, CreateMode.PERSISTENT, 'x'.repeat(100))
-    client.read(100, OpCode.getData, '/none')
+    for (let i = 0; i < 1000; i++) client.create(i, `/n${i}`, CreateMode.PERSISTENT, 'x'.repeat(100))
+    client.read(1000, OpCode.getData, '/none')
     await fixture.untilIdle()
     const text = await metricsOf(fixture)
-    expect(valueOf(text, 'zabra_requests_total{op="create",result="ok"}')).toBe(100)
+    expect(valueOf(text, 'zabra_requests_total{op="create",result="ok"}')).toBe(1000)
     expect(valueOf(text, 'zabra_requests_total{op="getData",result="nonode"}')).toBe(1)
-    expect(valueOf(text, 'updatelatency_count')).toBe(100)
-    const paths = 10 * '/n0'.length + 90 * '/n10'.length
+    expect(valueOf(text, 'updatelatency_count')).toBe(1000)
+    const paths = 10 * '/n0'.length + 90 * '/n10'.length + 900 * '/n100'.length
     const inNamespaces = [...text.matchAll(/^write_per_namespace_sum\{.*\} (.*)$/gm)]
-    expect(inNamespaces.reduce((sum, [, value]) => sum + Number(value), 0)).toBe(100 * 100 + paths)
-    expect(valueOf(text, 'zabra_request_seconds_bucket{kind="write",le="+Inf"}')).toBe(100)
+    expect(inNamespaces.reduce((sum, [, value]) => sum + Number(value), 0)).toBe(1000 * 100 + paths)
+    expect(valueOf(text, 'zabra_request_seconds_bucket{kind="write",le="+Inf"}')).toBe(1000)
     // An error rate is 0 before the first error, and sees it.
     expect(valueOf(text, 'zabra_requests_total{op="create",result="systemerror"}')).toBe(0)
     expect(valueOf(text, 'zabra_requests_total{op="create",result="quotaexceeded"}')).toBe(0)
     // The session is a transaction too.
-    expect(valueOf(text, 'sync_processor_request_queued')).toBe(101)
+    expect(valueOf(text, 'sync_processor_request_queued')).toBe(1001)
     await fixture.stop()
   })
 
@@ -113,7 +113,7 @@ describe('the metrics', () => {
     await fixture.stop()
   })
 
-  it('have at most 2,000 series with 10,000 first path elements, 1,000 users and 300 quotas of any names', async () => {
+  it('have at most 2,000 series with 10,000 first path elements, 10,000 users and 300 quotas of any names', async () => {
     const { fixture, client } = await TestServer.withClient({ maxClientCnxns: 0 })
     const names = Array.from({ length: 10_000 }, (_, i) => `"n\\${i}"${'x'.repeat(i % 200)}`)
     const limited = names.slice(-300)
@@ -130,9 +130,9 @@ describe('the metrics', () => {
       for (const [i, name] of limited.entries()) client.create(i, `${quota}/${name}/zookeeper_stats`)
     })
     await fixture.untilIdle()
-    for (let first = 0; first < 1000; first += 50) {
+    for (let first = 0; first < 10_000; first += 99) {
       const user = await fixture.connect()
-      for (let i = first; i < first + 50; i++)
+      for (let i = first; i < first + 99; i++)
         user.ask(-4, OpCode.auth, (w) => {
           w.int(0)
           w.string('digest')
