@@ -47,6 +47,16 @@ export function checkOtherKey(entry: SettingEntry, strict: boolean, findings: Fi
       })
     return
   }
+  const withoutPrefix = key.replace(/^zookeeper\./, '')
+  if (withoutPrefix !== key && settingNames.some((name) => rowOf(name).key === withoutPrefix)) {
+    findings.push({
+      severity: 'warning',
+      where,
+      key,
+      text: `has no effect, as in ZooKeeper, which puts the prefix before each key of this file itself. Write ${withoutPrefix}, or remove the line.`,
+    })
+    return
+  }
   if (key.startsWith('authProvider.')) return checkAuthProvider(entry, findings)
   // Each such key adds a name to superUser.
   if (key.startsWith('superUser.')) return

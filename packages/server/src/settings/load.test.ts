@@ -406,6 +406,17 @@ describe('the environment', () => {
     },
   )
 
+  test.each(['skipACL=yes', 'forceSync=no', 'snapCount=5'])(
+    'zookeeper.%s in zoo.cfg has no effect, as in Apache ZooKeeper, and a warning says what to write',
+    (line) => {
+      const { settings, warnings } = load({ file: cfg(`zookeeper.${line}`) })
+      expect(settings).toMatchObject({ skipAcl: false, forceSync: true, snapCount: 100_000 })
+      expect(warnings.join()).toContain(`Write ${line.split('=')[0]}, or remove the line.`)
+      const environment = { JVMFLAGS: `-Dzookeeper.${line}` }
+      expect(load({ file: cfg(), environment }).warnings.join()).not.toContain('has no effect')
+    },
+  )
+
   test('a misspelled property is an error that names the closest key', () => {
     expect(load({ environment: { JVMFLAGS: '-Dzookeeper.forceSink=no' } }).errors[0]).toContain(
       'Did you mean forceSync?',

@@ -170,11 +170,7 @@ function lastOf(entries: readonly SettingEntry[], key: string): SettingEntry | u
 function settingOf(entry: SettingEntry, findings: Finding[]): SettingName | undefined {
   const { key, source: by, where } = entry
   const exact = by === 'property' ? nameOfProperty.get(key) : nameOfKey.get(key)
-  const name =
-    exact ??
-    (key.startsWith('zookeeper.') || by === 'property'
-      ? nameOfKey.get(key.replace(/^zookeeper\./, ''))
-      : undefined)
+  const name = exact ?? (by === 'property' ? nameOfKey.get(key.replace(/^zookeeper\./, '')) : undefined)
   if (name === undefined) return undefined
   const row = rowOf(name)
   const ignoredThere =
