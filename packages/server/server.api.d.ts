@@ -133,6 +133,7 @@
 //   BackupSource
 //   BackupStore
 //   BackupTarget
+//   BackupUsageError
 //   Catalog
 //   FolderTarget
 //   LoadedBackup
@@ -280,7 +281,11 @@ export declare class BackupDuty {
 // backup/errors.d.ts
 
 export declare class BackupError extends Error {
-    readonly name = "BackupError";
+    readonly name: string;
+}
+
+export declare class BackupUsageError extends BackupError {
+    readonly name = "BackupUsageError";
 }
 
 // backup/find-transaction.d.ts

@@ -82,7 +82,15 @@ describe('zabra backup', () => {
     expect(await zk.exists('/lock')).toBeUndefined()
     await zk.close()
     await server.close()
-    expect((await run(argv)).err).toContain('Expected a folder without data, got snapshot.')
+    expect(await run(argv)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Expected a folder without data, got snapshot.') as unknown,
+    })
+    expect(await run(['restore', '--to', `${dataDir}-2`, '--before', 'delete /none'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('got no such change') as unknown,
+    })
+    expect((await run(['restore', '--to', `${dataDir}-2`, '--zxid', '0xffffffffff'])).code).toBe(2)
   })
 
   it('brings a subtree back on a running server, with access lists and counters', async () => {

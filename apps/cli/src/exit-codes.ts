@@ -108,6 +108,7 @@ export function toExit(error: unknown): Exit {
   if (name === 'AuthFailedError') return { line: refusedCredentials(error), exitCode: ExitCode.noPermission }
   if (name === 'DamageError' || name === 'RecoveryError') return { line, exitCode: ExitCode.damagedFile }
   if (name === 'BackupError') return { line, exitCode: ExitCode.unexpected }
+  if (name === 'BackupUsageError') return { line, exitCode: ExitCode.usage }
   if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
   if (isWrongCall(error)) return { line, exitCode: ExitCode.usage }

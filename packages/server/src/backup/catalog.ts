@@ -1,7 +1,7 @@
 import { formatZxid } from '@zabra/protocol'
 import { DiskError, type Cryptography, type DiskReader, type Random } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { BackupError, TargetError } from './errors.ts'
+import { BackupError, TargetError, BackupUsageError } from './errors.ts'
 import {
   decodeManifest,
   MANIFESTS,
@@ -136,7 +136,7 @@ export class Catalog {
       const { upTo } = this.chainOf(snapshot)
       return `0x${formatZxid(snapshot.exactAt)} to 0x${formatZxid(Math.max(upTo, snapshot.exactAt))}`
     })
-    throw new BackupError(
+    throw new BackupUsageError(
       `Expected a backup that holds 0x${formatZxid(zxid)}, got ${ranges.length === 0 ? 'none' : `those of ${ranges.join(', ')}`}. Name a transaction within one of them.`,
     )
   }

@@ -3,7 +3,7 @@ import { failureOf } from '../core/tree/index.ts'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { decodeLoggedTxn } from '../persistence/index.ts'
 import type { BackupStore, Catalog } from './catalog.ts'
-import { BackupError } from './errors.ts'
+import { BackupUsageError } from './errors.ts'
 import { scanPiece } from './load-backup.ts'
 import type { LogManifest } from './manifest.ts'
 
@@ -14,14 +14,14 @@ import type { LogManifest } from './manifest.ts'
 export async function lastBefore(store: BackupStore, catalog: Catalog, time: number): Promise<Zxid> {
   const log = catalog.logs.findLast(({ firstTime }) => firstTime <= time)
   if (log === undefined)
-    throw new BackupError(
+    throw new BackupUsageError(
       `Expected a time from ${timeText(catalog.logs[0]?.firstTime)} on, which the log in the target covers, got ${timeText(time)}. Name a later time.`,
     )
   // After its last transaction nothing is known to have happened until the next part of the log was written.
   if (log.lastTime <= time) {
     const newestTime = Math.max(...[...catalog.logs, ...catalog.snapshots].map((one) => one.time))
     if (time > newestTime)
-      throw new BackupError(
+      throw new BackupUsageError(
         `Expected a time up to ${timeText(newestTime)}, when the last backup was made, got ${timeText(time)}. Name an earlier time, or make a backup.`,
       )
     return log.upTo
@@ -46,7 +46,7 @@ export interface SoughtChange {
 export function parseChange(text: string): SoughtChange {
   const [, operation, path] = /^(create|set|delete) +(\/.*)$/.exec(text.trim()) ?? []
   if (operation === undefined)
-    throw new BackupError(
+    throw new BackupUsageError(
       `Expected create, set or delete and a path, such as 'delete /app', got ${JSON.stringify(text)}.`,
     )
   return { operation: operation as SoughtChange['operation'], path: path! }
@@ -65,7 +65,7 @@ export async function lastBeforeChange(
     const found = await lastMatchIn(store, log, change)
     if (found !== undefined) return found
   }
-  throw new BackupError(
+  throw new BackupUsageError(
     `Expected ${change.operation} ${change.path} in the log of the target, which covers 0x${formatZxid(catalog.logs[0]?.first ?? 0)} to 0x${formatZxid(catalog.logs.at(-1)?.upTo ?? 0)}, got no such change. Look for it with zabra log on the members.`,
   )
 }

@@ -12,7 +12,7 @@ import type { Zxid } from '../core/types.ts'
 import { recover, scanLog, type Pause, type Recovery } from '../persistence/index.ts'
 import { FEATURE_LEVEL } from '../version.ts'
 import { openPiece, type BackupChain, type BackupStore } from './catalog.ts'
-import { BackupError } from './errors.ts'
+import { BackupError, BackupUsageError } from './errors.ts'
 import type { LogManifest, Manifest } from './manifest.ts'
 
 /** The tree of a backup, and its sessions. */
@@ -64,7 +64,7 @@ export async function loadBackup(
     pause,
   })
   if (recovery.lastZxid === upTo) return { ...recovery, level }
-  throw new BackupError(
+  throw new BackupUsageError(
     `Expected the backup to end with 0x${formatZxid(upTo)}, got 0x${formatZxid(recovery.lastZxid)}. Name a transaction that zabra backup list shows.`,
   )
 }

@@ -10,7 +10,7 @@ import {
   writeFeatureState,
   writeSnapshot,
 } from '../persistence/index.ts'
-import { BackupError } from './errors.ts'
+import { BackupUsageError } from './errors.ts'
 import type { LoadedBackup } from './load-backup.ts'
 
 export interface RestoreOptions {
@@ -105,7 +105,7 @@ async function rejectData(disk: Disk, folders: readonly string[]): Promise<void>
     const names = await disk.list(folder)
     const [file] = [...snapshotsIn(names), ...logsIn(names)]
     if (file !== undefined)
-      throw new BackupError(
+      throw new BackupUsageError(
         `Expected a folder without data, got ${file.name} in ${folder}. Name another folder, or move ${VERSION_FOLDER} away.`,
       )
   }

@@ -1,5 +1,5 @@
 import type { LogManifest, SnapshotManifest } from './manifest.ts'
-import { BackupError } from './errors.ts'
+import { BackupUsageError } from './errors.ts'
 
 /** For backups up to an age, the time of which one is kept; 0 keeps all. In milliseconds. */
 export interface RetentionRule {
@@ -21,7 +21,7 @@ export function parseRetention(text: string): readonly RetentionRule[] {
     const maxAgeMs = timeOf(age)
     const everyMs = every === 'all' ? 0 : timeOf(every)
     if (maxAgeMs === undefined || everyMs === undefined || rest.length > 0)
-      throw new BackupError(
+      throw new BackupUsageError(
         `Expected rules as AGE:EVERY, such as 24h:all,14d:1d,90d:7d, got ${JSON.stringify(part)}. Units are m, h, d and w.`,
       )
     return { maxAgeMs, everyMs }

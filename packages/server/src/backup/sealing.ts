@@ -1,6 +1,6 @@
 import { hmacSha256 } from '@zabra/protocol'
 import type { Cryptography, DiskReader, Random } from '@zabra/runtime'
-import { BackupError } from './errors.ts'
+import { BackupError, BackupUsageError } from './errors.ts'
 import { hex } from './target.ts'
 
 /** "ZBKS", the format, the id of the key, the salt of the file. */
@@ -25,7 +25,7 @@ export interface BackupKey {
 export function parseKey(text: string, cryptography: Cryptography, file: string): BackupKey {
   const digits = text.trim()
   if (!/^[\da-f]{64}$/i.test(digits))
-    throw new BackupError(
+    throw new BackupUsageError(
       `Expected 64 hexadecimal digits in the key file ${file}, got something else. Make one with: openssl rand -hex 32`,
     )
   const bytes = Uint8Array.from({ length: KEY_BYTES }, (_, index) =>
