@@ -5,9 +5,9 @@ import {
   OpCode,
   readMultiResponse,
   writeMultiHeader,
+  Reader,
   writeMultiRequest,
   type MultiOperation,
-  type Reader,
 } from '@zabra/protocol'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChildPathsCursor, DescendantCounter, Tree } from '../core/tree/index.ts'
@@ -277,6 +277,42 @@ describe('a large read', () => {
     expect(turns() - before).toBeGreaterThan(4)
     expect(names(own.replies()[0]!.body)).toHaveLength(7000)
     expect(most).toBeLessThan(2100)
+  })
+
+  it('that restores watches is checked over several turns, as a whole before any watch is set', async () => {
+    const { fixture, turns, afterEach } = await startObserved()
+    const client = await fixture.connect()
+    const skipBuffer = vi.spyOn(Reader.prototype, 'skipBuffer')
+    onTestFinished(() => skipBuffer.mockRestore())
+    let most = 0
+    afterEach(() => {
+      most = Math.max(most, skipBuffer.mock.calls.length)
+      skipBuffer.mockClear()
+    })
+    const restore = (last: string | null): void =>
+      client.ask(-8, OpCode.setWatches, (w) => {
+        w.longNumber(10_000)
+        w.int(0)
+        w.int(20_000)
+        for (let i = 1; i < 20_000; i++) w.string(`/absent ${i}`)
+        w.string(last)
+        w.int(0)
+      })
+    const before = turns()
+    restore(null)
+    await fixture.untilIdle()
+    expect(client.replies().map(({ err }) => err)).toEqual([ErrorCode.MARSHALLINGERROR])
+    expect(turns() - before).toBeGreaterThan(3)
+    client.create(1, '/absent 1')
+    restore('/absent')
+    await fixture.untilIdle()
+    // The event is of the second request: the first one has set no watch.
+    expect(client.replies().map(({ xid, err }) => [xid, err])).toEqual([
+      [1, 0],
+      [-1, 0],
+      [-8, 0],
+    ])
+    expect(most).toBeLessThan(6000)
   })
 
   it('that restores watches sends the missed events before its reply, and does not delay other clients', async () => {

@@ -1,4 +1,4 @@
-import { ErrorCode, EventType, OpCode, Perms, Reader } from '@zabra/protocol'
+import { ErrorCode, EventType, OpCode, Perms, ProtocolError, Reader } from '@zabra/protocol'
 import { runToEnd } from '../steps.ts'
 import type { NotifiedWatcher } from '../watches/index.ts'
 import type { ChunkedReply } from './chunked-reply.ts'
@@ -7,6 +7,8 @@ import type { ReadContext } from './types.ts'
 /** Watches that are restored in one step, and bytes of a request after which a step ends. */
 const WATCHES_PER_STEP = 500
 const BYTES_PER_STEP = 1 << 16
+/** Paths that are checked in one step. */
+const CHECKED_PER_STEP = 5000
 /** Bytes of a request from which on its watches are restored in several turns. */
 const CHUNKED_BYTES = 1 << 16
 
@@ -27,9 +29,9 @@ export function restoreWatches(
 ): number | ChunkedReply {
   const kinds = op === OpCode.setWatches ? KINDS.slice(0, 3) : KINDS
   const { offset, remaining } = body
-  if (!isValid(body, kinds)) return ErrorCode.MARSHALLINGERROR
-  body.offset = offset
   if (remaining < CHUNKED_BYTES) {
+    if (!runToEnd(check(body, kinds))) return ErrorCode.MARSHALLINGERROR
+    body.offset = offset
     runToEnd(restoreInSteps(context, body, kinds, listener, true))
     return ErrorCode.OK
   }
@@ -37,7 +39,12 @@ export function restoreWatches(
   const ownBody = new Reader(body.raw(remaining).slice())
   return {
     hasNotifications: true,
-    write: (_writer, isInPlace = false) => restoreInSteps(context, ownBody, kinds, listener, isInPlace),
+    *write(_writer, isInPlace = false) {
+      if (!(yield* check(ownBody, kinds))) return ErrorCode.MARSHALLINGERROR
+      ownBody.offset = 0
+      yield* restoreInSteps(context, ownBody, kinds, listener, isInPlace)
+      return ErrorCode.OK
+    },
   }
 }
 
@@ -93,19 +100,25 @@ function restore(
 }
 
 /**
- * Whether a request has all its lists, without a null path in those whose paths are looked up. A persistent watch on a null path
- * is accepted and never fires, as with addWatch. The whole request is validated before any watch is set.
+ * Returns in steps whether a request has all its lists, without a null path in those whose paths are looked up. A persistent watch on a
+ * null path is accepted and never fires, as with addWatch. The whole request is checked before any watch is set.
  */
-function isValid(body: Reader, kinds: readonly WatchKind[]): boolean {
-  let valid = true
-  body.raw(8)
-  for (const kind of kinds) {
-    const count = body.vectorLength()
-    if (count < 0) valid = false
-    for (let i = 0; i < count; i++) {
-      const isNull = body.skipBuffer() === -1
-      if (isNull && kind !== 'persistent' && kind !== 'recursive') valid = false
+function* check(body: Reader, kinds: readonly WatchKind[]): Generator<void, boolean> {
+  let checked = 0
+  try {
+    body.raw(8)
+    for (const kind of kinds) {
+      const mayBeNull = kind === 'persistent' || kind === 'recursive'
+      const count = body.vectorLength()
+      if (count < 0) return false
+      for (let i = 0; i < count; i++) {
+        if (body.skipBuffer() === -1 && !mayBeNull) return false
+        if (++checked % CHECKED_PER_STEP === 0) yield
+      }
     }
+    return true
+  } catch (error) {
+    if (error instanceof ProtocolError) return false
+    throw error
   }
-  return valid
 }
