@@ -359,6 +359,11 @@ export class ClientService {
     for (const channel of this.connections) channel.destroy('stopping', reason)
   }
 
+  /** Extends the sessions of clients whose pings this server does not read, for a leader that would expire them. */
+  touchThrottled(): void {
+    for (const session of this.throttler.sessions()) if (!session.isClosing) this.touchSession(session)
+  }
+
   /** Forgets a closed connection with its watches. */
   removeConnection(channel: ClientChannel): void {
     this.throttler.remove(channel)

@@ -1,6 +1,7 @@
 import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { PieceWriter } from '../core/piece-writer.ts'
+import type { Session } from '../core/sessions/index.ts'
 import type { ServerStats } from './stats.ts'
 
 /** A connection with more unsent bytes is closed: the client requests more than it reads. */
@@ -184,6 +185,7 @@ export function flushWriter(writer: Writer, wire: Connection): boolean {
 /** A connection that the throttler can stop reading. */
 export interface ThrottledChannel {
   readonly flow: FlowControl
+  readonly session: Session | undefined
 }
 
 /** Stops reading the connections of writing clients while too many writes are in flight (`globalOutstandingLimit`). */
@@ -213,6 +215,11 @@ export class RequestThrottler {
     if (this.#throttled.size === 0 || this.#isOverloaded()) return
     for (const channel of this.#throttled) channel.flow.resume(PauseReason.overload)
     this.#throttled.clear()
+  }
+
+  /** Sessions of the connections that are not read: their pings wait in the sockets. */
+  *sessions(): Generator<Session> {
+    for (const { session } of this.#throttled) if (session !== undefined) yield session
   }
 
   /** Connections that are not read. */

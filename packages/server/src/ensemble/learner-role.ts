@@ -627,6 +627,7 @@ export class LearnerRole implements ActiveRole {
   }
 
   #replyToPing(zxid: Zxid): void {
+    this.#clients?.service.touchThrottled()
     const touched = this.#sessions?.takeTouched() ?? []
     const data = encodeTouches(touched.map(({ id, timeout }) => [id, timeout] as const))
     this.#connection!.send(PacketType.ping, zxid, data)

@@ -1,4 +1,5 @@
 import { MemoryDisk } from '@zabra/runtime'
+import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
 import { Membership } from './membership.ts'
@@ -14,6 +15,28 @@ it.each([1, 2, 3])('clients of member %i are read again when the outstanding wri
   await ensemble.until('all replies', () => client.frames.length >= 40, 3000)
   expect(client.takeReceived().filter((reply) => reply.endsWith(':0')).length).toBe(40)
 })
+
+it.each(['leader', 'follower'])(
+  'a client of a %s that is not read for longer than its timeout, while the disks stand still, keeps its session',
+  async (role) => {
+    const { ensemble, client } = await Ensemble.withClient(
+      role === 'leader' ? 3 : 1,
+      { timeout: 2000 },
+      { globalOutstandingLimit: 1 },
+    )
+    expect(ensemble.leader).toBe(3)
+    const release = [...ensemble.members.values()].map(({ disk }) => holdWrites(disk))
+    client.create(1, '/a')
+    await ensemble.untilIdle()
+    for (let waited = 0; waited < 4; waited++) {
+      client.set(2 + waited, '/a', 'x')
+      await ensemble.advance(1000)
+    }
+    for (const one of release) one()
+    await ensemble.until('all replies', () => client.frames.length >= 5 || client.closed)
+    expect(client.takeReceived()).toEqual(Array.from({ length: 5 }, (_, at) => `${at + 1}:0`))
+  },
+)
 
 it('each member has its share of the outstanding limit', () => {
   const parts = [1000, 3].map((limit) => new Map([1, 2, 3, 4, 5].map((size) => [size, share(size, limit)])))
