@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import { defineConfig, type Options } from 'tsup'
 import { licensesOf } from './licenses.ts'
 
+/** What the build replaces in the code: the commit, of which a release build is told. */
+const define = { ZABRA_COMMIT: JSON.stringify(process.env['ZABRA_COMMIT'] ?? '') }
+
 type Plugin = NonNullable<Options['esbuildPlugins']>[number]
 
 /** Leaves imports of files of the same package in place, under the names that the files have once they are built. */
@@ -25,6 +28,7 @@ export const library = (platform: 'neutral' | 'node'): ReturnType<typeof defineC
     format: ['esm'],
     target: 'node20',
     platform,
+    define,
     esbuildPlugins: [separateModules],
     sourcemap: false,
     clean: true,
@@ -44,6 +48,7 @@ export const program = (options: Pick<Options, 'minify' | 'sourcemap'>): ReturnT
     clean: true,
     dts: false,
     noExternal: [/./],
+    define,
     esbuildPlugins: [licenses],
     // Bundle workspace packages from their sources.
     esbuildOptions: (esbuild) => void (esbuild.conditions = ['@zabra/source']),

@@ -38,6 +38,7 @@
 //   Network
 //   NetworkError
 //   NetworkFactories
+//   OwnCertificate
 //   Pauses
 //   PeerIdentity
 //   Platform
@@ -641,7 +642,7 @@ export declare function readTlsFiles({ keyStore, trustStore, revocationList }: T
 
 export declare class NodeTlsNetwork implements TlsNetwork {
     #private;
-    validUntil: number | undefined;
+    certificate: OwnCertificate | undefined;
     constructor(options: TlsOptions);
     get handshakes(): HandshakeStats;
     listen(at: ListenAt, accepted: (connection: Connection) => void, refused?: (error: Error) => void): Promise<Listener>;
@@ -773,11 +774,16 @@ export interface HandshakeStats {
     readonly failed: number;
 }
 
+export interface OwnCertificate {
+    readonly validUntil: number;
+    readonly subjectHash: string;
+}
+
 export interface TlsNetwork extends Network {
     reload(): Promise<boolean>;
     withPlaintext(): Network;
     readonly handshakes: HandshakeStats;
-    readonly validUntil: number | undefined;
+    readonly certificate: OwnCertificate | undefined;
 }
 
 export declare class TlsOptionError extends RangeError {

@@ -23,6 +23,7 @@ export type {
   HandshakeStats,
   CertificateStore,
   CertificateStoreType,
+  OwnCertificate,
   TlsNetwork,
   TlsOptions,
   TlsVersion,

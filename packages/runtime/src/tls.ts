@@ -53,8 +53,16 @@ export interface TlsNetwork extends Network {
   /** Returns this network with listeners that also accept plaintext connections, distinguished by their first byte. */
   withPlaintext(): Network
   readonly handshakes: HandshakeStats
-  /** When the own certificate ends, in milliseconds since 1970; undefined before the files are read, and without a key store. */
-  readonly validUntil: number | undefined
+  /** The own certificate; undefined before the files are read, and without a key store. */
+  readonly certificate: OwnCertificate | undefined
+}
+
+/** What is told of the own certificate of a network. */
+export interface OwnCertificate {
+  /** When it ends, in milliseconds since 1970. */
+  readonly validUntil: number
+  /** Tells certificates of different subjects apart: the first 16 hexadecimal digits of the SHA-256 of the subject. */
+  readonly subjectHash: string
 }
 
 /** Statistics of the handshakes of all listeners. */

@@ -1,6 +1,11 @@
-import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
+import { createHash, createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { CertificateError, type CertificateStore, type CertificateStoreType } from '../tls.ts'
+import {
+  CertificateError,
+  type CertificateStore,
+  type CertificateStoreType,
+  type OwnCertificate,
+} from '../tls.ts'
 import type { Pkcs12 } from './pkcs12.ts'
 
 /** A store whose files were read. */
@@ -14,11 +19,9 @@ export interface LoadedStore {
 }
 
 /** A private key and its certificate chain, in PEM. */
-export interface KeyWithCertificates {
+export interface KeyWithCertificates extends OwnCertificate {
   readonly key: string
   readonly certificates: string
-  /** When the certificate of the key ends, in milliseconds since 1970. */
-  readonly validUntil: number
 }
 
 const extensions: readonly (readonly [RegExp, CertificateStoreType])[] = [
@@ -96,6 +99,7 @@ export async function keyWithCertificatesOf(store: LoadedStore): Promise<KeyWith
       .map((certificate) => certificate.toString())
       .join(''),
     validUntil: Date.parse(own.validTo),
+    subjectHash: createHash('sha256').update(own.subject).digest('hex').slice(0, 16),
   }
 }
 

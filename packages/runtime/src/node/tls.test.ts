@@ -272,6 +272,23 @@ describe('versions and cipher suites', () => {
   })
 })
 
+describe('the own certificate', () => {
+  it('is told by its end and a hash of its subject, without its key', async () => {
+    const { network } = await serve()
+    expect(network.certificate).toEqual({
+      validUntil: expect.any(Number) as number,
+      subjectHash: expect.stringMatching(/^[\da-f]{16}$/) as string,
+    })
+    const [next, other] = [
+      await serve({ keyStore: store('server-next.pem') }),
+      await serve({ keyStore: store('elsewhere.pem') }),
+    ]
+    expect(next.network.certificate!.subjectHash).toBe(network.certificate!.subjectHash)
+    expect(other.network.certificate!.subjectHash).not.toBe(network.certificate!.subjectHash)
+    expect(tlsNetwork({ trustStore: trusted }).certificate).toBeUndefined()
+  })
+})
+
 describe('reloading certificates', () => {
   it('applies to new connections, and existing ones continue', async () => {
     const folder = scratch()

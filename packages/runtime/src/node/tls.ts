@@ -22,6 +22,7 @@ import {
   CertificateError,
   TlsOptionError,
   type HandshakeStats,
+  type OwnCertificate,
   type TlsNetwork,
   type TlsOptions,
   type TlsVersion,
@@ -56,8 +57,7 @@ interface Credentials {
   readonly stores: readonly (LoadedStore | undefined)[]
   /** In PEM. */
   readonly revocations: string | undefined
-  /** When the own certificate ends, in milliseconds since 1970. */
-  readonly validUntil: number | undefined
+  readonly certificate: OwnCertificate | undefined
   readonly context: SecureContextOptions
 }
 
@@ -71,7 +71,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   #exceeded = 0
   #failed = 0
   #credentials: Promise<Credentials> | undefined
-  validUntil: number | undefined
+  certificate: OwnCertificate | undefined
 
   constructor(options: TlsOptions) {
     this.#options = options
@@ -270,7 +270,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     if (isSame && revocations === before.revocations) return false
     const credentials = await this.#prepare(stores, revocations)
     this.#credentials = Promise.resolve(credentials)
-    this.validUntil = credentials.validUntil
+    this.certificate = credentials.certificate
     for (const server of this.#servers) server.setSecureContext(credentials.context)
     return true
   }
@@ -279,7 +279,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     this.#credentials ??= this.#read()
       .then(async ({ stores, revocations }) => {
         const credentials = await this.#prepare(stores, revocations)
-        this.validUntil = credentials.validUntil
+        this.certificate = credentials.certificate
         return credentials
       })
       .catch((error: unknown) => {
@@ -324,7 +324,9 @@ export class NodeTlsNetwork implements TlsNetwork {
         cause: error,
       })
     }
-    return { stores, revocations, context, validUntil: identity?.validUntil }
+    // Without the key, which is in the context alone.
+    const certificate = identity && { validUntil: identity.validUntil, subjectHash: identity.subjectHash }
+    return { stores, revocations, context, certificate }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Platform } from '@zabra/runtime'
+import type { OwnCertificate, Platform } from '@zabra/runtime'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
@@ -103,10 +103,10 @@ export interface AdminTarget {
   readonly isDraining: boolean
   /** Returns the checks of the current role, or of the search for one. */
   roleChecks(): readonly HealthCheck[]
-  /** When the certificates of this server end, in milliseconds since 1970; undefined for one that it does not have. */
-  readonly certificateEnds: {
-    readonly client: number | undefined
-    readonly quorum: number | undefined
+  /** The certificates of this server; undefined for one that it does not have. */
+  readonly certificates: {
+    readonly client: OwnCertificate | undefined
+    readonly quorum: OwnCertificate | undefined
   }
   /** Lines of the audit log that could not be kept; undefined where nothing is audited. */
   readonly auditLinesLost: number | undefined

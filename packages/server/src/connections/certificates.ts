@@ -1,4 +1,4 @@
-import type { Cancel, CertificateStore, Platform, TlsNetwork } from '@zabra/runtime'
+import type { Cancel, CertificateStore, OwnCertificate, Platform, TlsNetwork } from '@zabra/runtime'
 
 /** Milliseconds between two checks of the certificate files for changes. */
 const RELOAD_INTERVAL_MS = 10_000
@@ -30,9 +30,9 @@ export class CertificateReload {
     this.#subject = subject
   }
 
-  /** When the own certificate ends, in milliseconds since 1970; undefined where there is none. */
-  get end(): number | undefined {
-    return this.#tls.validUntil
+  /** The own certificate; undefined where there is none. */
+  get certificate(): OwnCertificate | undefined {
+    return this.#tls.certificate
   }
 
   /** Checks the files every 10 s until `stop`. */

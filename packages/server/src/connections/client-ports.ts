@@ -1,4 +1,4 @@
-import type { Connection, Platform } from '@zabra/runtime'
+import type { Connection, OwnCertificate, Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
 import { acceptClient } from './client-connection.ts'
 import type { ClientService } from './client-service.ts'
@@ -55,9 +55,9 @@ export class ClientPorts {
     return this.#listeners.served
   }
 
-  /** When the certificate of the ports ends, in milliseconds since 1970; undefined where none speaks TLS. */
-  get certificateEnd(): number | undefined {
-    return this.#listeners.certificateEnd
+  /** The certificate of the ports; undefined where none speaks TLS. */
+  get certificate(): OwnCertificate | undefined {
+    return this.#listeners.certificate
   }
 
   /** The service of the current role; undefined between two roles. */

@@ -7,6 +7,7 @@ import {
   type Listener,
   type Network,
   type NetworkFactories,
+  type OwnCertificate,
   type Platform,
   type TlsNetwork,
   type TlsOptions,
@@ -69,9 +70,9 @@ export class Listeners {
     return this.#tls?.handshakes ?? { active: 0, rejected: 0, failed: 0 }
   }
 
-  /** When the certificate of the ports ends, in milliseconds since 1970; undefined where no port speaks TLS. */
-  get certificateEnd(): number | undefined {
-    return this.#tls?.validUntil
+  /** The certificate of the ports; undefined where no port speaks TLS. */
+  get certificate(): OwnCertificate | undefined {
+    return this.#tls?.certificate
   }
 
   /** Returns the port of a key; -1 when it is not served. */

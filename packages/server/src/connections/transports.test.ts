@@ -84,7 +84,7 @@ const secureParts = (network: Network, reload: () => Promise<boolean>) => ({
   reload,
   withPlaintext: () => network,
   handshakes: { active: 0, rejected: 0, failed: 0 },
-  validUntil: undefined,
+  certificate: undefined,
 })
 
 async function call(server: Server, key: string, network: Network): Promise<NetworkClient> {

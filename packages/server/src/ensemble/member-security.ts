@@ -5,6 +5,7 @@ import {
   type AbortSignalLike,
   type Connection,
   type Network,
+  type OwnCertificate,
   type PeerIdentity,
   type Platform,
   type TlsNetwork,
@@ -71,9 +72,9 @@ export class MemberSecurity {
     if (this.#settings.quorumCertReload) this.#reload.start()
   }
 
-  /** When the certificate for other members ends, in milliseconds since 1970; undefined without one. */
-  get certificateEnd(): number | undefined {
-    return this.#reload?.end
+  /** The certificate for other members; undefined without one. */
+  get certificate(): OwnCertificate | undefined {
+    return this.#reload?.certificate
   }
 
   stop(): void {

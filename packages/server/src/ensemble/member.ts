@@ -177,9 +177,9 @@ export class Member implements Server, AdminTarget {
     return this.#drain.isActive
   }
 
-  get certificateEnds(): AdminTarget['certificateEnds'] {
+  get certificates(): AdminTarget['certificates'] {
     const { clientPorts, security } = this.#context
-    return { client: clientPorts.certificateEnd, quorum: security.certificateEnd }
+    return { client: clientPorts.certificate, quorum: security.certificate }
   }
 
   get auditLinesLost(): number | undefined {

@@ -389,7 +389,7 @@ export class AdminServer {
   // Metrics
 
   async #metrics(): Promise<HttpResponse> {
-    const text = prometheusText(this.#target, await this.#collect(), this.#certificates?.end)
+    const text = prometheusText(this.#target, await this.#collect(), this.#certificates?.certificate)
     const body = this.#answers.chunksOf(text)
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
   }

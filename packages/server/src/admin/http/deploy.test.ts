@@ -160,6 +160,12 @@ describe('the files in deploy/', () => {
     expect(untested.map(([, name]) => name)).toEqual([])
   })
 
+  it('find the build by its commit, and certificates by the hash of their subject', async () => {
+    const text = await metrics()
+    expect(text).toMatch(/^zabra_build_info\{version="[^"]+",commit="unknown",compatible="[^"]+",node="[^"]*"\} 1$/m)
+    expect(text).toMatch(/^zabra_certificate_expiry_seconds\{use="client",subject="[\da-f]{16}"\} \d+$/m)
+  })
+
   it.skipIf(!hasPromtool)(`match metrics that Prometheus can read${missing}`, async () => {
     for (const text of (await metrics()).split(/^(?=# HELP zabra_build_info)/m)) {
       const { stderr, stdout, status } = promtool(['check', 'metrics'], text)

@@ -31,8 +31,8 @@ function checksOf(target: AdminTarget | undefined, forReads: boolean): readonly 
     return isExplained ? checks : [...checks, check('role', false, `${role}, does not serve clients`)]
   }
   checks.push(check('role', true, '', service.role.mode))
-  const { certificateEnds, platform } = target
-  const end = certificateEnds.client
+  const { certificates, platform } = target
+  const end = certificates.client?.validUntil
   if (end !== undefined)
     checks.push(
       check(

@@ -430,19 +430,23 @@ describe('the metrics', () => {
     await fixture.untilIdle()
     const kinds = async (): Promise<number[]> => {
       const text = await metricsOf(fixture)
-      return ['data', 'children', 'persistent', 'recursive'].map((kind) =>
+      return ['data', 'exists', 'children', 'persistent', 'recursive'].map((kind) =>
         valueOf(text, `zabra_watches{kind="${kind}"}`),
       )
     }
-    expect(await kinds()).toEqual([1, 1, 1, 1])
+    expect(await kinds()).toEqual([0, 1, 1, 1, 1])
     const other = await fixture.connect()
     other.create(1, '/a')
     await fixture.untilIdle()
-    expect(await kinds()).toEqual([0, 0, 1, 1])
+    expect(await kinds()).toEqual([0, 0, 0, 1, 1])
     expect(valueOf(await metricsOf(fixture), 'zabra_notification_seconds_count')).toBe(1)
+    client.read(6, OpCode.exists, '/a', true)
+    client.read(7, OpCode.exists, '/c', true)
+    await fixture.untilIdle()
+    expect(await kinds()).toEqual([1, 1, 0, 1, 1])
     client.connection.destroy()
     await fixture.untilIdle()
-    expect(await kinds()).toEqual([0, 0, 0, 0])
+    expect(await kinds()).toEqual([0, 0, 0, 0, 0])
     await fixture.stop()
   })
 

@@ -1,5 +1,5 @@
 import { counterOf, epochOf } from '@zabra/protocol'
-import type { Pauses } from '@zabra/runtime'
+import type { OwnCertificate, Pauses } from '@zabra/runtime'
 import type { LeaderMetrics, RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
 import {
@@ -10,7 +10,7 @@ import {
   type QuotaNumbers,
   type Tree,
 } from '../../core/tree/index.ts'
-import { FULL_VERSION, VERSION } from '../../version.ts'
+import { COMMIT, FULL_VERSION, VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
 import { counterMetrics, monitorMetrics } from '../mntr.ts'
@@ -56,16 +56,15 @@ export interface CollectedFigures {
 }
 
 /**
- * Yields the metrics of a server in Prometheus' text format, one family at a time. `adminCertificateEnd` is when the certificate of the
- * HTTP port ends, in milliseconds since 1970.
+ * Yields the metrics of a server in Prometheus' text format, one family at a time. `adminCertificate` is that of the HTTP port.
  */
 export function* prometheusText(
   target: AdminTarget | undefined,
   { logLines, logLost, disk, tree }: CollectedFigures,
-  adminCertificateEnd?: number,
+  adminCertificate?: OwnCertificate,
 ): Generator<string> {
   const server = target?.service
-  const labels = `version="${VERSION}",compatible="${FULL_VERSION}"`
+  const labels = `version="${VERSION}",commit="${labelValue(COMMIT)}",compatible="${FULL_VERSION}"`
   yield* gauge('zabra_build_info', 1, `{${labels},node="${target === undefined ? '' : runtimeOf(target)}"}`)
   yield family('zabra_ready', 'gauge')
   yield `zabra_ready{for="writes"} ${readiness(target).isReady ? 1 : 0}\n`
@@ -101,7 +100,7 @@ export function* prometheusText(
   }
   if (target.configuration !== undefined) yield* gauge('zabra_config_version', target.configuration.version)
   if (target.auditLinesLost !== undefined) yield* counter('zabra_audit_lost_total', target.auditLinesLost)
-  yield* certificateFamily({ ...target.certificateEnds, admin: adminCertificateEnd })
+  yield* certificateFamily({ ...target.certificates, admin: adminCertificate })
   yield* backupFamilies(target)
   if (target.settings.metricsExportRuntime) yield* runtimeFamilies(target)
   if (server === undefined) return
@@ -340,7 +339,8 @@ function* ownFamilies(
   yield* counter('zabra_notifications_total', stats.watches.total('delivered'))
   yield family('zabra_watches', 'gauge')
   for (const [kind, count] of Object.entries({
-    data: watches.data.counts.oneShot,
+    data: watches.data.counts.oneShot - watches.data.counts.missing,
+    exists: watches.data.counts.missing,
     children: watches.child.counts.oneShot,
     persistent: watches.data.counts.persistent,
     recursive: watches.data.counts.recursive,
@@ -430,10 +430,15 @@ const runtimeOf = ({ platform }: AdminTarget): string =>
   labelValue(new Map(platform.system.environment()).get('java.version') ?? '')
 
 /** Yields when certificates end; nothing without any. */
-function* certificateFamily(ends: Readonly<Record<string, number | undefined>>): Generator<string> {
-  const known = Object.entries(ends).filter(([, end]) => end !== undefined)
+function* certificateFamily(
+  certificates: Readonly<Record<string, OwnCertificate | undefined>>,
+): Generator<string> {
+  const known = Object.entries(certificates).filter(([, certificate]) => certificate !== undefined)
   if (known.length > 0) yield family('zabra_certificate_expiry_seconds', 'gauge')
-  for (const [use, end] of known) yield `zabra_certificate_expiry_seconds{use="${use}"} ${end! / 1000}\n`
+  for (const [use, certificate] of known) {
+    const { validUntil, subjectHash } = certificate!
+    yield `zabra_certificate_expiry_seconds{use="${use}",subject="${subjectHash}"} ${validUntil / 1000}\n`
+  }
 }
 
 /** Yields the families about the backups that the server writes; none without a target. */

@@ -73,7 +73,8 @@ function exists(context: Context, body: Reader, writer: Writer, caller: Caller):
   if (known === -1 && path.includes('\0')) return ErrorCode.BADARGUMENTS
   const node = known === -1 && !isAbsent ? tree.find(path) : known
   if (node !== -1 && !canRead(context, node, caller)) return ErrorCode.NOAUTH
-  if (hasWatch) watches.watchData(caller.listener, path)
+  if (hasWatch && node === -1) watches.watchMissing(caller.listener, path)
+  else if (hasWatch) watches.watchData(caller.listener, path)
   if (node === -1) return ErrorCode.NONODE
   countRead(context, node, 0)
   tree.writeStat(node, writer)

@@ -86,7 +86,7 @@ function restore(
   const isVisible = found !== -1 && acls.allows(tree.aclOf(found), Perms.READ, listener.identities)
   const node = isVisible ? found : -1
   if (kind === 'exist') {
-    if (node === -1) watches.watchData(listener, path)
+    if (node === -1) watches.watchMissing(listener, path)
     else watchNotifier.notify(listener, EventType.NodeCreated, path)
     return
   }

@@ -26,6 +26,25 @@ describe('one-shot watches', () => {
     expect([fixture.watches.size, watcher.watchedPaths.size]).toEqual([0, 0])
   })
 
+  it('on a missing node are counted apart until they fire or are removed', () => {
+    const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
+    const { watches } = fixture
+    const counts = (): number[] => [watches.data.counts.oneShot, watches.data.counts.missing]
+    for (const end of [
+      () => fixture.created('/a'),
+      () => watches.remove(watcher, '/a', WatcherType.Data),
+      () => watches.remove(watcher, '/a', WatcherType.Any),
+      () => watches.removeAll(watcher),
+    ]) {
+      watches.watchMissing(watcher, '/a')
+      watches.watchMissing(watcher, '/a')
+      expect(counts()).toEqual([1, 1])
+      end()
+      expect(counts()).toEqual([0, 0])
+      expect([watches.size, watcher.watchedPaths.size]).toEqual([0, 0])
+    }
+  })
+
   it('on children fire once, on a created or deleted child or the deletion of the node', () => {
     const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     fixture.watches.watchChildren(watcher, '/a')

@@ -35,6 +35,12 @@ export class WatchManager<W extends Watcher> {
     this.data.add(path, watcher, WatchBits.ONE_SHOT)
   }
 
+  /** Watches for the creation of a node that does not exist. */
+  watchMissing(watcher: W, path: string): void {
+    watcher.watchedPaths.add(path)
+    this.data.add(path, watcher, WatchBits.ONE_SHOT | WatchBits.MISSING)
+  }
+
   watchChildren(watcher: W, path: string): void {
     watcher.watchedPaths.add(path)
     this.child.add(path, watcher, WatchBits.ONE_SHOT)

@@ -1,7 +1,10 @@
 import { TextMap } from '../text-map.ts'
 
-/** The modes that a watcher can have on a path, as bits, since several can be set. */
-export const WatchBits = { ONE_SHOT: 1, PERSISTENT: 2, RECURSIVE: 4 } as const
+/**
+ * The modes that a watcher can have on a path, as bits, since several can be set. `MISSING` goes with `ONE_SHOT`, for a watch that waits
+ * for a node to be created.
+ */
+export const WatchBits = { ONE_SHOT: 1, PERSISTENT: 2, RECURSIVE: 4, MISSING: 8 } as const
 
 /** A set of paths. Paths may be deleted while it is iterated. */
 export interface PathSet extends Iterable<string> {
@@ -26,8 +29,8 @@ export class WatchTable<W extends Watcher> {
   readonly #paths: TextMap<Single<W> | Map<W, number>>
   /** Pairs of watcher and path. */
   size = 0
-  /** Watches by their modes. */
-  readonly counts = { oneShot: 0, persistent: 0, recursive: 0 }
+  /** Watches by their modes; those for missing nodes are one-shot ones too. */
+  readonly counts = { oneShot: 0, persistent: 0, recursive: 0, missing: 0 }
 
   /** `hashKey` is the secret key of `TextMap`. */
   constructor(hashKey?: number) {
@@ -83,6 +86,7 @@ export class WatchTable<W extends Watcher> {
 
   /** Removes modes, and returns those of them that were set. */
   remove(path: string, watcher: W, modes: number): number {
+    if ((modes & WatchBits.ONE_SHOT) !== 0) modes |= WatchBits.MISSING
     const held = this.#paths.get(path)
     if (held === undefined) return 0
     const before = this.modes(path, watcher)
@@ -109,6 +113,7 @@ export class WatchTable<W extends Watcher> {
     if ((modes & WatchBits.ONE_SHOT) !== 0) this.counts.oneShot += change
     if ((modes & WatchBits.PERSISTENT) !== 0) this.counts.persistent += change
     if ((modes & WatchBits.RECURSIVE) !== 0) this.counts.recursive += change
+    if ((modes & WatchBits.MISSING) !== 0) this.counts.missing += change
   }
 
   /** Calls `visit` for each watcher of a path. `visit` may change the entries of that watcher. */
