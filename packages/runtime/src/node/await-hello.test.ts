@@ -10,11 +10,7 @@ it('closes sockets that end while they wait for a handshake in batches', async (
   let [waiting, closed, turn] = [0, 0, 0]
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     // A byte that begins no ClientHello is ready at once, and waits for its start.
-    awaitHello(
-      socket,
-      () => waiting++,
-      () => {},
-    )
+    awaitHello(socket, { ready: () => waiting++, tooLong() {}, later: (read) => read() })
     socket.on('close', () => {
       closedIn[turn] = (closedIn[turn] ?? 0) + 1
       closed++

@@ -71,6 +71,35 @@ it('a turn starts as many handshakes as fit into its time, however many clients 
   expect([loop.turn(), loop.turn()]).toEqual([1, 1])
 })
 
+it('a turn reads the first bytes of as many clients as fit into half of its time, and starts handshakes in the other half', () => {
+  const loop = new Loop()
+  let read = 0
+  for (let client = 0; client < 30; client++)
+    loop.queue.read(() => {
+      read++
+      loop.time += 0.25
+    })
+  loop.add('a', 30)
+  expect([read, loop.turn(), read, loop.turn(), read]).toEqual([0, 2, 6, 2, 12])
+  for (let turn = 0; turn < 3; turn++) loop.turn()
+  expect(read).toBe(30)
+})
+
+it('first bytes are read while no handshake can start', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  loop.add('a', 40)
+  loop.turn()
+  let read = 0
+  for (let client = 0; client < 3; client++)
+    loop.queue.read(() => {
+      read++
+      loop.time += 1.5
+    })
+  for (let turn = 0; turn < 3; turn++) loop.turn()
+  expect(read).toBe(3)
+})
+
 it('the address with many handshakes does not delay that of another by more than one', () => {
   const loop = new Loop()
   loop.add('flood', 30)

@@ -2,6 +2,8 @@ import { addressBlockOf } from '../address-block.ts'
 
 /** Milliseconds of one turn of the event loop that the starts of handshakes take together; one that has begun takes its own time. */
 const MAX_TURN_MS = 3
+/** The part of it in which first bytes are read, before handshakes start. */
+const MAX_READ_MS = 1.5
 /**
  * Places of handshakes that have begun and are not complete: what their peers send next is processed when it arrives, so their number
  * bounds a turn in which all of them do.
@@ -104,6 +106,8 @@ export class HandshakeQueue {
   readonly #trusted = new Set<string>()
   /** When an address that is not among them may start its next handshake with a certificate. */
   #commonPauseUntil = 0
+  /** Read the first bytes of clients. */
+  readonly #reads: (() => void)[] = []
   #places = 0
   #waiting = 0
   #isScheduled = false
@@ -121,6 +125,12 @@ export class HandshakeQueue {
       this.#hosts.set(host, (state = { waiting: new Set(), started: new Map(), places: 0 }))
     state.waiting.add(handshake)
     this.#waiting++
+    this.#schedule()
+  }
+
+  /** Reads the first bytes of a client in a later turn: hundreds may send them at the same time. */
+  read(action: () => void): void {
+    this.#reads.push(action)
     this.#schedule()
   }
 
@@ -187,22 +197,36 @@ export class HandshakeQueue {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    this.#scheduler.runLater(() => this.#startSome(this.#scheduler.now() + MAX_TURN_MS))
+    this.#scheduler.runLater(() => {
+      const begin = this.#scheduler.now()
+      this.#readSome(begin + MAX_READ_MS)
+      this.#startSome(begin + MAX_TURN_MS)
+    })
   }
 
-  /** Starts one, and the next one after it while there is time. */
+  #readSome(end: number): void {
+    let read = 0
+    while (read < this.#reads.length) {
+      this.#reads[read++]!()
+      if (this.#scheduler.now() >= end) break
+    }
+    this.#reads.splice(0, read)
+  }
+
+  /** Starts one, and the next one after it while there is time. Without a place for one, those that wait are looked at again later. */
   #startSome(end: number): void {
     const handshake = this.#takeNext()
     if (handshake === undefined) {
       this.#isScheduled = false
-      if (this.#waiting > 0) this.#retryLater()
+      if (this.#reads.length > 0) this.#schedule()
+      else if (this.#waiting > 0) this.#retryLater()
       return
     }
     handshake.start()
     this.#scheduler.afterStart(() => {
       if (this.#scheduler.now() < end) return this.#startSome(end)
       this.#isScheduled = false
-      if (this.#waiting > 0) this.#schedule()
+      if (this.#waiting > 0 || this.#reads.length > 0) this.#schedule()
     })
   }
 

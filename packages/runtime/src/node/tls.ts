@@ -171,9 +171,8 @@ export class NodeTlsNetwork implements TlsNetwork {
         socket.destroy()
         abandoned(handshakeError(name, code, reason))
       }
-      awaitHello(
-        socket,
-        ({ needsRetry, giveBack }) => {
+      awaitHello(socket, {
+        ready: ({ needsRetry, giveBack }) => {
           const handshake: Handshake = {
             host: socket.remoteAddress ?? '',
             asksForCertificate: clientAuth !== 'none',
@@ -195,8 +194,9 @@ export class NodeTlsNetwork implements TlsNetwork {
           })
           this.#queue.add(handshake)
         },
-        () => refuse('EMSGSIZE', `its ClientHello is longer than ${MAX_HELLO_BYTES} bytes`),
-      )
+        tooLong: () => refuse('EMSGSIZE', `its ClientHello is longer than ${MAX_HELLO_BYTES} bytes`),
+        later: (read) => this.#queue.read(read),
+      })
     }
     const onSocket =
       plain === undefined
