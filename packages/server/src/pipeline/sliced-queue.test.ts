@@ -33,6 +33,11 @@ class QueueFixture {
     this.#now += ms
   }
 
+  /** Runs steps of which the first is often the last. */
+  run(name: string, steps: number, ms = 0): void {
+    this.queue.run(this.#work(name, steps, ms))
+  }
+
   *#work(name: string, steps: number, ms: number): Generator<void> {
     for (let step = 1; step <= steps; step++) {
       this.#now += ms
@@ -56,6 +61,20 @@ describe('SlicedQueue', () => {
     expect(fixture.done).toEqual(['a1', 'a2', 'a3'])
     expect(fixture.queue.isBusy).toBe(true)
     expect([fixture.turn(), fixture.turn(), fixture.turn()]).toEqual([['a4', 'a5', 'a6'], ['a7'], []])
+    expect(fixture.queue.isBusy).toBe(false)
+  })
+
+  it('runs one of the steps of which the first is often the last, and the rest in later turns', () => {
+    const fixture = new QueueFixture()
+    fixture.run('a', 1)
+    expect([...fixture.done, fixture.queue.isBusy]).toEqual(['a1', false])
+    fixture.run('b', 5, 0.2)
+    expect(fixture.done).toEqual(['a1', 'b1'])
+    fixture.add('c', 2, 0.2)
+    expect([fixture.turn(), fixture.turn()]).toEqual([
+      ['b2', 'b3', 'b4'],
+      ['b5', 'c1', 'c2'],
+    ])
     expect(fixture.queue.isBusy).toBe(false)
   })
 

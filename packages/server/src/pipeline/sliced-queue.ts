@@ -80,11 +80,14 @@ export class SlicedQueue {
   }
 
   /**
-   * Runs steps of which the first is often the last: the first one now, and the rest, if any, in slices. The queue must not be
-   * busy.
+   * Runs steps of which the first is often the last: the first one now, and the rest, if any, in slices of later turns. The queue must
+   * not be busy.
    */
   run(steps: Generator<void>): void {
-    if (steps.next().done !== true) this.add({ begin: () => steps })
+    if (steps.next().done === true) return
+    this.#current = { begin: () => steps }
+    this.#steps = steps
+    this.#schedule()
   }
 
   /** Finishes the current task in this turn. Does nothing when called from one of its steps. */
