@@ -19,7 +19,7 @@ function stepClock() {
 }
 
 describe('SlicedAnswers', () => {
-  it('gives all answers 2 ms of a turn together, in the order in which they were asked for', async () => {
+  it('gives all answers 2 ms of an iteration of the event loop together, in the order in which they were asked for', async () => {
     const { clock, due } = stepClock()
     const answers = new SlicedAnswers(clock)
     const made: number[] = []
@@ -34,7 +34,8 @@ describe('SlicedAnswers', () => {
       due.shift()!()
       turns.push(made.length)
     }
-    expect(turns).toEqual([2, 4, 6, 8, 10, 10])
+    // The turn after the sockets is of the same iteration.
+    expect(turns).toEqual([2, 2, 4, 6, 8, 10, 10])
     expect(await Promise.all(all)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   })
 

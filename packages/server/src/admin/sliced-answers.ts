@@ -11,8 +11,10 @@ const STEP_MS = 1
 export class SlicedAnswers {
   readonly #clock: Pick<Clock, 'monotonic' | 'immediate'>
   readonly #waiting: (() => void)[] = []
-  /** Milliseconds that were taken in this turn. */
+  /** Milliseconds that were taken since the last later turn began. */
   #spent = 0
+  /** Whether parts were made since then outside of it: when they were asked for. */
+  #hasSpent = false
   #isScheduled = false
 
   constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>) {
@@ -56,16 +58,27 @@ export class SlicedAnswers {
     while (this.#spent < MAX_TURN_MS) {
       const work = this.#waiting.shift()
       if (work === undefined) break
+      this.#hasSpent = true
       const begin = this.#clock.monotonic()
       work()
       this.#spent += this.#clock.monotonic() - begin
     }
+    this.#schedule()
+  }
+
+  #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
     this.#clock.immediate(() => {
       this.#isScheduled = false
+      // What was asked for by the sockets of this iteration has had its share; what waits gets the next one.
+      const mayProceed = !this.#hasSpent
       this.#spent = 0
-      if (this.#waiting.length > 0) this.#proceed()
+      this.#hasSpent = false
+      if (this.#waiting.length === 0) return
+      if (!mayProceed) return this.#schedule()
+      this.#proceed()
+      this.#hasSpent = false
     })
   }
 
