@@ -1,9 +1,31 @@
-import { describe, expect, it } from 'vitest'
+import { Socket } from 'node:net'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Connection } from '../network.ts'
 import { nodeNetwork } from './index.ts'
-import { CLOSES_PER_TURN } from './close-queue.ts'
+import { CLOSES_PER_TURN, queueClose } from './close-queue.ts'
 
 describe('many connections that their clients end at once', () => {
+  it('are closed for two milliseconds of a turn, looked at after every ten', async () => {
+    let [now, closed] = [0, 0]
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
+    onTestFinished(() => clock.mockRestore())
+    const sockets = Array.from({ length: 50 }, () => new Socket())
+    for (const socket of sockets) {
+      socket.destroy = () => {
+        closed++
+        now += 0.125
+        return socket
+      }
+      queueClose(socket)
+    }
+    const after: number[] = []
+    while (closed < sockets.length) {
+      await new Promise((resolve) => setImmediate(resolve))
+      after.push(closed)
+    }
+    expect(after).toEqual([20, 40, 50])
+  })
+
   it('are closed in batches, and other connections are served in between', async () => {
     const all = 3 * CLOSES_PER_TURN + 1
     const closedIn: number[] = []
