@@ -42,6 +42,23 @@ describe('RefusalLog', () => {
     ])
   })
 
+  it('logs a reason once, whatever texts and addresses a client has put into it', () => {
+    const { log, lines } = start()
+    for (let i = 0; i < 100; i++) {
+      const text = 'x'.repeat(i)
+      log.note(
+        'a',
+        { i },
+        `Refused: it comes from ${JSON.stringify(`"${text}\\`)}, to ${JSON.stringify(text)}`,
+      )
+      log.note('a', { i }, `2001:db8::${(i + 16).toString(16)}:ab port ${i} is refused`)
+    }
+    expect(lines).toEqual([
+      ['Refused: it comes from "\\"\\\\", to ""', { i: 0 }],
+      ['2001:db8::10:ab port 0 is refused', { i: 0 }],
+    ])
+  })
+
   it('logs a burst of lines of a kind in ten seconds, and then one line with their number', () => {
     const { clock, log, lines } = start()
     const connect = (i: number): void => log.note('a', { i }, 'A session is connected', 'connected', 3)

@@ -5,6 +5,8 @@ const WINDOW_MS = 10_000
 /** Pairs of kind and address that are counted apart; further ones count as one address. */
 const MAX_ENTRIES = 1000
 const OTHER_ADDRESSES = 'other addresses'
+/** What differs between reasons of one kind: texts of the client, which are quoted, addresses of IPv6, and numbers. */
+const VARIABLE = /"(?:[^"\\]|\\.)*"|[\da-f]*:[\da-f]*:[\da-f:.]*|0x[\da-f]+|\d+/g
 
 interface Entry {
   /** Lines that may still be logged in this window. */
@@ -26,15 +28,15 @@ export class RefusalLog {
   }
 
   /**
-   * Logs a reason, or counts it for the next line. Reasons that differ by numbers are of one kind, unless `kind` tells them apart.
-   * `burst` is the number of lines in ten seconds.
+   * Logs a reason, or counts it for the next line. Reasons that differ by numbers, addresses or quoted texts are of one kind, unless
+   * `kind` tells them apart. `burst` is the number of lines in ten seconds.
    */
   note(host: string, fields: object, reason: string, kind = reason, burst = 1): void {
     // The event of reasons that are none of their own.
     const context = { id: 'client.closed', ...fields }
     const block = addressBlockOf(host)
     const isFull = this.#entries.size >= MAX_ENTRIES
-    const key = (address: string): string => `${address} ${kind.replace(/0x[\da-f]+|\d+/g, '#')}`
+    const key = (address: string): string => `${address} ${kind.replace(VARIABLE, '#')}`
     const known =
       this.#entries.get(key(block)) ?? (isFull ? this.#entries.get(key(OTHER_ADDRESSES)) : undefined)
     if (known !== undefined && known.left > 0) {
