@@ -52,7 +52,7 @@ export function* checkTree(
     'sequence-counter',
     tree.sequences,
     ({ path, counter }) => `${path} (${counter})`,
-    'counters of sequential nodes have used 80 % of 2147483647',
+    'sequential children of these nodes have used 80 % of their numbers, which end at 2147483647',
     'Let clients use a new parent: beyond the last number, names no longer sort in the order of their creation.',
     where,
   )
@@ -60,7 +60,7 @@ export function* checkTree(
     'quota-near',
     tree.quotas,
     ({ path, what, limit, use }) => `${path} (${use} of ${limit} ${what})`,
-    'limits of quotas are used to 80 % or more',
+    'quotas are used to 80 % or more',
     'Remove nodes there, or raise the limit with zabra quota set.',
     where,
   )
@@ -68,7 +68,7 @@ export function* checkTree(
     'open-secret',
     tree.openSecrets,
     ({ path, anyone }) => `${path} (anyone ${anyone} it)`,
-    'nodes are named like secrets, and open to anyone',
+    'nodes with the names of secrets are open to anyone',
     'Give them an access list with zabra set-acl, and change the secrets: others may have read them.',
     where,
   )
@@ -101,7 +101,7 @@ function* listed<T>(
     yield finding(
       id,
       where,
-      `${count} ${what}: ${first.map(show).join(', ')}${count > first.length ? ' …' : ''}`,
+      `${what}: ${first.map(show).join(', ')}${count > first.length ? `, and ${count - first.length} more` : ''}`,
       remedy,
     )
 }

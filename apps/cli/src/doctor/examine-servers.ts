@@ -94,9 +94,12 @@ function bytesOf(text: string | undefined): number | undefined {
 
 function unanswered(where: string, error: unknown): Finding {
   if (!(error instanceof Failure)) throw error
+  const reason = error.message.startsWith(`${where}: `)
+    ? error.message.slice(where.length + 2)
+    : error.message
   return error.exitCode === ExitCode.connection
-    ? finding('no-answer', where, error.message, 'Start the server, or name its HTTP port with --admin.')
-    : finding('not-checked', where, error.message, 'Mend what the message names, and run zabra doctor again.')
+    ? finding('no-answer', where, reason, 'Start the server, or name its HTTP port with --admin.')
+    : finding('not-checked', where, reason, 'Mend what the message names, and run zabra doctor again.')
 }
 
 function* compare(

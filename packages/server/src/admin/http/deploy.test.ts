@@ -162,7 +162,9 @@ describe('the files in deploy/', () => {
 
   it('find the build by its commit, and certificates by the hash of their subject', async () => {
     const text = await metrics()
-    expect(text).toMatch(/^zabra_build_info\{version="[^"]+",commit="unknown",compatible="[^"]+",node="[^"]*"\} 1$/m)
+    expect(text).toMatch(
+      /^zabra_build_info\{version="[^"]+",commit="unknown",compatible="[^"]+",node="[^"]*"\} 1$/m,
+    )
     expect(text).toMatch(/^zabra_certificate_expiry_seconds\{use="client",subject="[\da-f]{16}"\} \d+$/m)
   })
 

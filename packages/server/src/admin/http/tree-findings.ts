@@ -10,8 +10,8 @@ import {
   type Tree,
 } from '../../core/tree/index.ts'
 
-/** Nodes, sessions or quotas that are visited in one step: a few tens of microseconds. */
-const PER_STEP = 100
+/** Nodes, sessions or quotas that are visited in one step: some ten microseconds, also before the code is compiled. */
+const PER_STEP = 25
 /** Examples of each kind that are listed. */
 const MAX_EXAMPLES = 10
 /** Sessions whose ephemeral nodes are measured: those with most of them. */
