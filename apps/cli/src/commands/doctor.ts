@@ -36,6 +36,8 @@ interface Flags extends StoreFlags, AdminFlags {
 }
 
 const MAX_SYNC_SECONDS = 60
+/** Findings with which the nodes of a data folder cannot be read. */
+const UNREADABLE: ReadonlySet<string> = new Set(['no-data', 'snapshot', 'log', 'level-file', 'mixed-folders'])
 
 /** `zabra doctor`: what is wrong with a configuration, a machine, data, a running server, or backups. */
 export const doctor: CommandModule = (program, context) => {
@@ -114,7 +116,7 @@ async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding>
   if (data === undefined && syncSeconds !== undefined)
     throw new UsageError('--sync-seconds belongs to --data: give it too, or leave --sync-seconds out.')
   yield* checkMachine(readMachineFacts(io.platform.system))
-  if (config !== undefined) yield* examineConfigurations(config)
+  if (config !== undefined) yield* examineConfigurations(io.platform, config)
   if (migrate !== undefined) yield* examineMigration(context, migrate, flags)
   if (data !== undefined) yield* examineData(io, data, logs ?? data, syncSeconds)
   if (admin !== undefined || io.environment['ZABRA_ADMIN']) yield* examineServers(openAdmins(context, flags))
@@ -135,7 +137,7 @@ async function* examineMigration({ io }: Context, file: string, flags: Flags): A
   if (existsSync(join(folders[0], 'version-2'))) {
     let isReadable = true
     for await (const found of checkData(...folders, tools)) {
-      isReadable &&= found.severity !== 'error'
+      isReadable &&= !UNREADABLE.has(found.id)
       yield found
     }
     if (!isReadable) return

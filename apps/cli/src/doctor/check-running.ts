@@ -35,6 +35,7 @@ export interface ClusterAnswer {
 
 /** Checks a running server, and its ensemble as it sees it. */
 export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAnswer): Generator<Finding> {
+  yield* checkSettingsInForce(url, self.settings)
   for (const { name, ok, detail } of self.checks)
     if (!ok)
       yield finding(
@@ -82,6 +83,26 @@ export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAns
   )
   if (versions.size > 1)
     yield finding('versions', url, `members run ${[...versions].join(' and ')}`, 'Finish the upgrade.')
+}
+
+/** The settings of a running server may not be those that its file has now. */
+function* checkSettingsInForce(url: string, settings: SelfAnswer['settings'] = {}): Generator<Finding> {
+  if (settings['skipACL'] === 'true')
+    yield finding('skip-acl', url, 'skipACL is on: no access list is checked', 'Remove skipACL.')
+  if (settings['forceSync'] === 'false')
+    yield finding(
+      'no-sync',
+      url,
+      'forceSync is off: a power cut loses acknowledged writes, and can elect a member that lacks them',
+      'Remove forceSync.',
+    )
+  if (settings['audit.enable'] === 'false')
+    yield finding(
+      'no-audit',
+      url,
+      'audit.enable is off: who has changed what is not recorded',
+      'Set audit.enable=true where that must be known later.',
+    )
 }
 
 /** Only the leader knows the levels of all members. */

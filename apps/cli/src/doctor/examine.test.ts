@@ -58,6 +58,16 @@ describe('examineServers', () => {
     expect(await idsOf(examineServers([portOf('a', {}), portOf('bb', {})]))).toEqual([])
   })
 
+  it('finds settings in force with which data and access lists are at risk', async () => {
+    const settings = { skipACL: 'true', forceSync: 'false', 'audit.enable': 'false' }
+    const self = { ready: true, checks: [], id: 1, settings }
+    expect(await idsOf(examineServers([portOf('a', { '/api/v1/self': self })]))).toEqual([
+      'skip-acl',
+      'no-sync',
+      'no-audit',
+    ])
+  })
+
   it('goes on behind a server that does not answer, and parts that are refused', async () => {
     const down = portOf('down', { '/api/v1/self': refused })
     const closed = portOf('closed', { '/api/v1/findings': forbidden, '/metrics': 'zabra_zxid_lag 20000\n' })
@@ -146,5 +156,12 @@ describe('zabra doctor --config', () => {
     })
     expect(same.out).not.toContain('"members-differ"')
     expect(same.out).not.toContain('"severity":"error"')
+    const tokens = write('d.cfg', 'tickTime=2000', `admin.tokensFile=${folder}/none`)
+    const missing = await stage.run(['doctor', '--config', tokens], { environment })
+    expect(missing).toMatchObject({
+      code: 2,
+      out: expect.stringContaining('error configuration: ') as unknown,
+    })
+    expect(missing.out).toContain('admin.tokensFile: ')
   })
 })

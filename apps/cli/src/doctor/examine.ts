@@ -1,5 +1,5 @@
 import { DiskError } from '@zabra/runtime'
-import { loadSettings, type Environment, type LoadedSettings } from '@zabra/server/settings'
+import { loadSettings, rowOf, type Environment, type LoadedSettings } from '@zabra/server/settings'
 import { lookup } from 'node:dns/promises'
 import { stat } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -19,17 +19,23 @@ const CONNECT_TIMEOUT_MS = 3000
 const SYNC_SECONDS = 5
 
 /** Examines configurations: the first one is that of this machine, the others are those of other members. */
-export async function* examineConfigurations([
-  own = '',
-  ...others
-]: readonly string[]): AsyncGenerator<Finding> {
+export async function* examineConfigurations(
+  { disk }: Pick<Io['platform'], 'disk'>,
+  [own = '', ...others]: readonly string[],
+): AsyncGenerator<Finding> {
   const loaded = loadConfiguration(own)
   yield* checkConfiguration(own, loaded)
   const { settings } = loaded
   if (settings !== undefined) {
     // Loaded with the first configuration: the code of the server takes its time.
-    const { checkTls } = await import('./check-tls.ts')
+    const [{ checkTls }, { checkFiles }] = await Promise.all([
+      import('./check-tls.ts'),
+      import('@zabra/server/core'),
+    ])
     yield* checkTls(settings, Date.now())
+    // Without networks: files of tokens and secrets; those for TLS are looked at above.
+    for (const { name, text } of await checkFiles(settings, { disk }))
+      yield finding('configuration', own, `${rowOf(name).key}: ${text}`, 'Mend what the message names.')
     if (settings.ensemble !== undefined)
       yield* checkNetwork(own, settings.ensemble, settings.serverId, network)
   }
