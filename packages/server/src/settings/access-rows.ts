@@ -60,7 +60,7 @@ export const accessRows = {
     defaultValue: true,
     apacheDefault: 'no such check',
     description:
-      'Rejects changes below `/zookeeper/quota` by clients without the permission ADMIN on the subtree that the quota limits. Set it to false in an ensemble with servers of Apache ZooKeeper, so that all leaders decide alike.',
+      'Rejects changes of `/zookeeper/quota` and below by clients without the permission ADMIN on the subtree that the quota limits. Set it to false in an ensemble with servers of Apache ZooKeeper, so that all leaders decide alike.',
   }),
   skipAcl: row({
     group: tree,

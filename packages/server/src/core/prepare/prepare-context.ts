@@ -60,10 +60,11 @@ export class PrepareContext {
 
   /**
    * Rejects a change of a quota by a client that may not administer the subtree that it limits; if that does not exist, the
-   * deepest node above it. `/zookeeper/quota` itself is open to everyone.
+   * deepest node above it. `/zookeeper/quota` itself counts as the quota of the root: with its access list all others are taken away.
    */
   checkQuotaOwner(path: string, request: WriteRequest): void {
-    if (!path.startsWith(QUOTA_FOLDER) || this.options.quotaRequiresAdmin !== true) return
+    if (this.options.quotaRequiresAdmin !== true) return
+    if (path !== QUOTA_ROOT && !path.startsWith(QUOTA_FOLDER)) return
     const name = path.endsWith(`/${LIMITS_NAME}`)
       ? LIMITS_NAME
       : path.endsWith(`/${STATS_NAME}`)

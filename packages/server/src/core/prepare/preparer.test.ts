@@ -147,6 +147,20 @@ describe('quotas', () => {
     },
   )
 
+  it('have a common folder, whose access list is changed only by a client that may administer the root', () => {
+    const fixture = new PreparerFixture({ quotaRequiresAdmin: true })
+    fixture.apply({ op: 'setACL', path: '/', acl: [...only(Perms.ADMIN), { perms: 15, id: ANYONE }] })
+    for (const request of [
+      { op: 'setACL', path: '/zookeeper/quota' },
+      { op: 'setData', path: '/zookeeper/quota', data: 'a' },
+    ] as const) {
+      fixture.identities = stranger
+      expect(fixture.apply(request)).toEqual(failure(ErrorCode.NOAUTH))
+      fixture.identities = owner
+      expect(fixture.apply(request)).not.toHaveProperty('err')
+    }
+  })
+
   it('are open to everyone without quotaRequiresAdmin', () => {
     const fixture = new PreparerFixture()
     fixture.apply({ op: 'create', path: '/q', acl: only(Perms.ALL) })
