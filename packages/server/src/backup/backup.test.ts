@@ -496,7 +496,9 @@ describe('prune', () => {
 
 describe('prune after a crash', () => {
   it('removes what writes of more than a day ago have left, and no file of another name', async () => {
-    disk.now = () => clock.wall()
+    let later = 0
+    const now = (): number => clock.wall() + later
+    disk.now = now
     await create('/a')
     await backUp()
     const stale = [
@@ -509,13 +511,10 @@ describe('prune after a crash', () => {
     for (const name of [...stale, ...foreign]) disk.putFile(`/backup/${name}`, new Uint8Array(1))
     const remaining = () => disk.paths().filter((path) => path.includes('unfinished'))
     const run = async () =>
-      prune(
-        store,
-        await findPrunable(store, await Catalog.read(store), parseRetention('9d:all'), clock.wall()),
-      )
+      prune(store, await findPrunable(store, await Catalog.read(store), parseRetention('9d:all'), now()))
     await run()
     expect(remaining()).toHaveLength(7)
-    await server.advance(86_400_001)
+    later = 86_400_001
     disk.putFile('/backup/duty.ffffffff.unfinished', new Uint8Array(1))
     await run()
     expect(remaining().toSorted()).toEqual(
