@@ -103,18 +103,19 @@ describe.each(messages)('%s', (_, values, write, read) => {
         const reader = new Reader(bytes)
         expect(read(reader)).toEqual(withoutUndefined(value))
         expect(reader.remaining).toBe(0)
-        for (let length = 0; length < bytes.length; length++) {
+        const wrong = [...bytes.keys()].filter((length) => {
           const error = failure(read, bytes.subarray(0, length))
           // Only the last byte of a handshake is optional.
-          if (error === undefined) expect(length).toBe(bytes.length - 1)
-          else expect([error.offset <= length, error.field !== '']).toEqual([true, true])
-        }
+          if (error === undefined) return length !== bytes.length - 1
+          return error.offset > length || error.field === ''
+        })
+        expect(wrong).toEqual([])
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     )
   })
 
-  it('decodes 25,000 random and mutated frames or gives a ProtocolError', () => {
+  it('decodes 10,000 random and mutated frames or gives a ProtocolError', () => {
     const mutated = fc
       .tuple(values, fc.array(fc.tuple(fc.nat(400), fc.nat(255)), { maxLength: 4 }))
       .map(([value, changes]) => {
@@ -127,9 +128,9 @@ describe.each(messages)('%s', (_, values, write, read) => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array({ maxLength: 60 }), mutated), (bytes) => {
         const error = failure(read, bytes)
-        expect(error === undefined || (error.offset <= bytes.length && error.field !== '')).toBe(true)
+        return error === undefined || (error.offset <= bytes.length && error.field !== '')
       }),
-      { numRuns: 25_000 },
+      { numRuns: 10_000 },
     )
   })
 })

@@ -35,23 +35,22 @@ describe.each(names)('%s', (name) => {
         const reader = new Reader(bytes)
         expect(readRecord(name, reader)).toEqual(value)
         expect(reader.remaining).toBe(0)
-        for (let length = 0; length < bytes.length; length++) {
+        const wrong = [...bytes.keys()].filter((length) => {
           const error = failure(name, bytes.subarray(0, length))
-          expect(error).toBeInstanceOf(ProtocolError)
-          expect(error!.offset).toBeLessThanOrEqual(length)
-          expect(error!.field).not.toBe('')
-        }
+          return error === undefined || error.offset > length || error.field === ''
+        })
+        expect(wrong).toEqual([])
       }),
       { seed: 1, numRuns: 25 },
     )
   })
 })
 
-it('the codecs decode 100,000 random frames or give a ProtocolError', () => {
+it('the codecs decode 30,000 random frames or give a ProtocolError', () => {
   let state = 12345
   const next = (): number => (state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff) >>> 8
   const refused = new Set<string>()
-  for (let i = 0; i < 100_000; i++) {
+  for (let i = 0; i < 30_000; i++) {
     // Small bytes are common, so that lengths are often plausible.
     const bytes = Uint8Array.from({ length: next() % 48 }, () =>
       next() % 3 === 0 ? next() & 0xff : next() % 5 === 0 ? next() & 7 : 0,
