@@ -1,5 +1,6 @@
 import type { LoadedSettings } from '@zabra/server/settings'
 import { checkSecurity } from './check-security.ts'
+import { checkVoters } from './check-voters.ts'
 import { finding, type Finding } from './finding.ts'
 
 /** Checks a configuration as a server does at its start, and for what starts and is unwise. */
@@ -15,21 +16,10 @@ export function* checkConfiguration(
   }
   if (settings === undefined) return
   const voters = [...(settings.ensemble?.members.values() ?? [])].filter(({ role }) => role === 'participant')
-  if (voters.length > 0 && voters.length % 2 === 0)
-    yield finding(
-      'even-voters',
-      file,
-      `${voters.length} voters survive no more failures than ${voters.length - 1}`,
-      'Add a voter, or make one an observer.',
-    )
-  const hosts = new Set(voters.map(({ addresses }) => addresses[0]?.host))
-  if (voters.length > 1 && hosts.size === 1)
-    yield finding(
-      'one-host',
-      file,
-      `all ${voters.length} voters are on ${[...hosts].join('')}`,
-      'Put each voter on a machine of its own: this one is a single point of failure.',
-    )
+  yield* checkVoters(
+    file,
+    voters.map(({ addresses }) => addresses[0]?.host),
+  )
   if (!settings.forceSync)
     yield finding(
       'no-sync',

@@ -1,3 +1,4 @@
+import { checkVoters } from './check-voters.ts'
 import { finding, type Finding } from './finding.ts'
 
 const DAY_MS = 86_400_000
@@ -30,6 +31,10 @@ export interface ClusterAnswer {
     readonly state: string
     readonly softwareVersion: string | null
     readonly problem: string | null
+    /** Absent in answers of older servers, as the one below. */
+    readonly participant?: boolean
+    /** Host and port, several separated by `|`; null on a standalone server. */
+    readonly address?: string | null
   }[]
 }
 
@@ -70,6 +75,9 @@ export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAns
       'no member leads, so nothing can be written',
       'Start the members that are down. Only where a majority is lost for good, with its disks, follow the page.',
     )
+  const voters = cluster.members.filter(({ participant }) => participant === true)
+  const hosts = voters.map(({ address }) => address?.split('|')[0]?.replace(/:\d+$/, ''))
+  yield* checkVoters(url, hosts)
   if (cluster.clusterId === null)
     yield finding(
       'cluster-id',

@@ -93,6 +93,14 @@ function bytesOf(text: string | undefined): number | undefined {
 }
 
 function unanswered(where: string, error: unknown): Finding {
+  // A server of another release may answer in another shape.
+  if (error instanceof TypeError)
+    return finding(
+      'not-checked',
+      where,
+      `its answer is not understood: ${error.message}`,
+      'Use the zabra of the same release.',
+    )
   if (!(error instanceof Failure)) throw error
   const reason = error.message.startsWith(`${where}: `)
     ? error.message.slice(where.length + 2)

@@ -58,6 +58,31 @@ describe('examineServers', () => {
     expect(await idsOf(examineServers([portOf('a', {}), portOf('bb', {})]))).toEqual([])
   })
 
+  it('finds voters that are even in number, or on one host', async () => {
+    const members = (...addresses: string[]) =>
+      addresses.map((address, index) => ({
+        id: index + 1,
+        state: index === 0 ? 'leader' : 'follower',
+        softwareVersion: '1',
+        problem: null,
+        participant: true,
+        address,
+      }))
+    for (const [addresses, ids] of [
+      [['a:1', 'b:1', 'c:1'], []],
+      [['a:1', 'b:1'], ['even-voters']],
+      [['a:1', 'a:2|b:3', 'a:4'], ['one-host']],
+    ] as const) {
+      const answers = { '/api/v1/cluster': { failuresLeft: 1, members: members(...addresses) } }
+      expect(await idsOf(examineServers([portOf('x', answers)]))).toEqual(ids)
+    }
+  })
+
+  it('says that it does not understand an answer in another shape', async () => {
+    const odd = portOf('a', { '/api/v1/findings': { largestNode: null } })
+    expect(await idsOf(examineServers([odd]))).toEqual(['not-checked'])
+  })
+
   it('finds settings in force with which data and access lists are at risk', async () => {
     const settings = { skipACL: 'true', forceSync: 'false', 'audit.enable': 'false' }
     const self = { ready: true, checks: [], id: 1, settings }
