@@ -3,8 +3,7 @@ export const VERSION = '0.0.0'
 /** Replaced by the build with the variable `ZABRA_COMMIT`; not there in code that is not built. */
 declare const ZABRA_COMMIT: string | undefined
 /** The commit from which this package was built; `unknown` where the build was not told. */
-export const COMMIT =
-  typeof ZABRA_COMMIT === 'string' && ZABRA_COMMIT !== '' ? ZABRA_COMMIT : 'unknown'
+export const COMMIT = typeof ZABRA_COMMIT === 'string' && ZABRA_COMMIT !== '' ? ZABRA_COMMIT : 'unknown'
 /** The release of Apache ZooKeeper whose behaviour this server has. Clients compare it before they use newer requests. */
 const COMPATIBLE_WITH = '3.9.5'
 /** The day of the release, since the reference shows one. */
