@@ -1,4 +1,5 @@
 import { DiskError } from '@zabra/runtime'
+import { VERSION_FOLDER } from '@zabra/server/files'
 import { loadSettings, rowOf, type Environment, type LoadedSettings } from '@zabra/server/settings'
 import { lookup } from 'node:dns/promises'
 import { stat } from 'node:fs/promises'
@@ -84,7 +85,13 @@ export async function* examineData(
     const seconds = syncSeconds ?? SYNC_SECONDS
     yield* checkSyncs(
       dataLogDir,
-      await measureSyncs({ disk, folder: dataLogDir, seconds, now, signal: io.signal }),
+      await measureSyncs({
+        disk,
+        folder: `${dataLogDir}/${VERSION_FOLDER}`,
+        seconds,
+        now,
+        signal: io.signal,
+      }),
     )
   } catch (cause) {
     if (!(cause instanceof DiskError)) throw cause
