@@ -6,6 +6,7 @@ import { RestoreRefusal, type AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
 import { readLog, servedTree } from '../local-source.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
+import { leaderAdvice } from './leader-advice.ts'
 import { EmptyBodyError, RestoreTooLargeError, type RestoreState } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 
@@ -75,7 +76,8 @@ export const backupRoutes: readonly ApiRoute[] = [
   },
 ]
 
-async function beginRestore({ target, request, restores }: ApiCall): Promise<HttpResponse> {
+async function beginRestore(call: ApiCall): Promise<HttpResponse> {
+  const { target, request, restores } = call
   const level = Number(request.query.get('level') ?? 0)
   if (!Number.isInteger(level) || level < 0 || level > MAX_FEATURE_LEVEL)
     return problem(
@@ -96,12 +98,21 @@ async function beginRestore({ target, request, restores }: ApiCall): Promise<Htt
     return json(202, {})
   } catch (error) {
     if (error instanceof RestoreRefusal)
-      return problem(409, 'The data cannot be replaced by this server now', error.message)
+      return problem(409, 'The data cannot be replaced by this server now', await refusalOf(error, call))
     if (error instanceof RestoreTooLargeError)
       return problem(error.status, 'The snapshot is too large', error.message)
     if (error instanceof EmptyBodyError) return problem(400, 'The body is empty', error.message)
     throw error
   }
+}
+
+/** A follower refuses, and so does its leader where that runs Apache ZooKeeper. */
+async function refusalOf({ message }: RestoreRefusal, call: ApiCall): Promise<string> {
+  const { role, leader } = call.target
+  if (leader === undefined || (role !== 'following' && role !== 'observing')) return message
+  const advice =
+    'Let Zabra servers take the place of all members that run it (docs/migrate.md), or restore to the folder of each while none runs (zabra restore --to).'
+  return `Only the leader replaces data. ${await leaderAdvice(call, advice)}`
 }
 
 function describeRestore(state: RestoreState): HttpResponse {
