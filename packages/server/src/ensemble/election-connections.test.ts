@@ -182,7 +182,7 @@ describe('a hello', () => {
       'Expected the id of a server, got -2',
     ],
     ['is anonymous', 'ffffffffffff0000 7fffffffffffffff 00000001 61', 'an observer without an id'],
-    ['is an HTTP request', hex(text('GET / HTTP/1.1')), 'Expected the id of a server'],
+    ['is an HTTP request', hex(text('GET / HTTP/1.1')), 'its first bytes are HTTP'],
     ['is of an unknown server', hex(helloOf(9)), 'server 9 is not in the configuration'],
     [
       'has the id of the server itself',

@@ -6,9 +6,10 @@ import { PendingConnections } from './pending-connections.ts'
 function createPending(maxUnidentified: number) {
   const identified: string[] = []
   const closed: string[] = []
+  const warnings: object[] = []
   const pending = new PendingConnections<string>({
     clock: new ManualClock(),
-    logger: { error() {}, warn() {}, info() {}, debug() {} },
+    logger: { error() {}, warn: (facts) => warnings.push(facts), info() {}, debug() {} },
     port: 'port',
     maxUnidentified,
     timeoutMs: 5000,
@@ -24,17 +25,17 @@ function createPending(maxUnidentified: number) {
     },
     identified: (name) => identified.push(name),
   })
-  /** Accepts a connection; returns a function that sends one byte on it. */
-  const accept = (host: string, port: number): (() => void) => {
+  /** Accepts a connection; returns a function that sends bytes on it. */
+  const accept = (host: string, port: number): ((bytes?: Uint8Array) => void) => {
     let send: (chunk: Uint8Array) => void = () => {}
     pending.add({
       remote: { host, port },
       setHandler: (handler) => (send = (chunk) => handler.data(chunk)),
       destroy: () => closed.push(`${host}:${port}`),
     } as Partial<Connection> as Connection)
-    return () => send(new Uint8Array(1))
+    return (bytes = new Uint8Array(1)) => send(bytes)
   }
-  return { pending, identified, closed, accept }
+  return { pending, identified, closed, warnings, accept }
 }
 
 it('a connection that logs in is not closed by a flood of silent ones from the same address', () => {
@@ -62,4 +63,16 @@ it('a connection is not closed by a flood from the addresses of one IPv6 network
   for (let port = 2; port < 5000; port++) accept(`2001:db8:0:1::${port.toString(16)}`, port)()
   send()
   expect([identified, closed[0]]).toEqual([['2001:db8::1:1'], '2001:db8:0:1::2:2'])
+})
+
+it.each([
+  ['TLS', '\x16\x03\x01\x02\x00\x01'],
+  ['HTTP', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['WebSocket', 'GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
+])('a connection that begins with %s is closed, with the name of that in the log', (name, bytes) => {
+  const { accept, identified, closed, warnings } = createPending(4)
+  accept('10.0.0.1', 1)(new TextEncoder().encode(bytes))
+  expect([identified, closed]).toEqual([[], ['10.0.0.1:1']])
+  const reason = expect.stringContaining(`its first bytes are ${name}`) as string
+  expect(warnings).toEqual([{ id: 'quorum.connection-closed', address: '10.0.0.1:1', reason }])
 })

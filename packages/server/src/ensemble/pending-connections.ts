@@ -7,6 +7,7 @@ import {
   type Connection,
   type Logger,
 } from '@zabra/runtime'
+import { foreignProtocolOf } from '../connections/protocol-detector.ts'
 import { formatAddress } from './election-hello.ts'
 import { LimitedLog } from './limited-log.ts'
 
@@ -113,6 +114,9 @@ export class PendingConnections<T> {
   }
 
   #read(reader: IdentificationReader<T>, connection: Connection, chunk: Uint8Array): void {
+    // No member begins like that: its first byte is 0, 95 or 255.
+    const foreign = reader.received === 0 ? foreignProtocolOf(chunk) : undefined
+    if (foreign !== undefined) return this.#reject(connection, { reason: reasonOf(foreign) })
     try {
       const identification = reader.push(chunk)
       if (identification === undefined) return
@@ -190,3 +194,6 @@ export class PendingConnections<T> {
     this.#evicted = 0
   }
 }
+
+const reasonOf = (protocol: string): string =>
+  `its first bytes are ${protocol}, and this port serves members ${protocol === 'TLS' ? 'without TLS: sslQuorum and portUnification are off here' : 'of an ensemble'}`
