@@ -83,7 +83,8 @@ describe('checksums and hashes', () => {
   it('crc32Text of a text equals crc32 of its encoding', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.string())
     fc.assert(
-      fc.property(text, fc.nat(2 ** 32 - 1), (whole, previous) => {
+      fc.property(text, fc.nat(2 ** 32 - 1), fc.constantFrom(0, 0, 0, 1100), (end, previous, before) => {
+        const whole = 'x'.repeat(before) + end
         const writer = new Writer()
         writer.string(whole)
         const bytes = writer.take()
@@ -151,6 +152,24 @@ describe('validatePath', () => {
     '/\uffff',
   ])('says why %j is refused', (path) => {
     expect(validatePath(path)).toMatch(/^Expected /)
+  })
+
+  it('judges long paths like short ones', () => {
+    const part = fc.oneof(
+      fc.constantFrom('/', '.', 'a', '\n', '\0'),
+      fc.nat(0xffff).map((unit) => String.fromCharCode(unit)),
+      fc
+        .constantFrom(0x1f, 0x20, 0x7e, 0x7f, 0x9f, 0xa0, 0xd7ff, 0xd800, 0xf8ff, 0xf900, 0xffef, 0xfff0)
+        .map((unit) => String.fromCharCode(unit)),
+    )
+    const end = fc.array(part, { maxLength: 5 }).map((parts) => parts.join(''))
+    fc.assert(
+      fc.property(end, fc.boolean(), (text, sequential) => {
+        const isValid = (start: string): boolean => validatePath(start + text, sequential) === undefined
+        expect(isValid(`/${'a'.repeat(1100)}`)).toBe(isValid('/a'))
+      }),
+      { numRuns: 5000 },
+    )
   })
 })
 

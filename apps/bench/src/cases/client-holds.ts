@@ -315,6 +315,10 @@ export const clientHolds: Case = {
       }
       await one('exists of the longest path', OpCode.exists, path(longest, true))
       await one('a creation of the longest path', OpCode.create, (w) => create(() => longest)(w, 0))
+      const longestName = `/${'n'.repeat(REQUEST_BYTES - 100)}`
+      await one('a creation of a node with the longest name', OpCode.create, (w) =>
+        create(() => longestName)(w, 0),
+      )
       await one(
         'a recursive watch on the longest path',
         OpCode.addWatch,

@@ -1,3 +1,5 @@
+import { encoder, suitsTextEncoder } from '../wire/text.ts'
+
 /**
  * CRC-32 (as zlib's) without a platform.
  * Optimised: processes sixteen bytes at a time with sixteen tables.
@@ -70,6 +72,10 @@ function withTables() {
 
   /** Returns the CRC-32 of the bytes that `writeText` writes, from one UTF-16 unit on. */
   function crc32Text(text: string, start = 0, previous = 0): number {
+    if (suitsTextEncoder(text)) {
+      const bytes = encoder.encode(text.slice(start))
+      return crc32(bytes, 0, bytes.length, previous)
+    }
     let crc = ~previous
     for (let i = start; i < text.length; i++) {
       const unit = text.charCodeAt(i)

@@ -8,8 +8,16 @@ import type { OwnerIndex } from './owners.ts'
  * CRC of its children starts at 0.
  */
 export function pathCrc(path: string, parentPath: string, parent: number): number {
-  return parentPath === '/' ? crc32Text(path) : crc32Text(path, parentPath.length, parent)
+  const [from, previous] = parentPath === '/' ? [0, 0] : [parentPath.length, parent]
+  if (path.length < LONG) return crc32Text(path, from, previous)
+  if (path !== last.path || from !== last.from || previous !== last.previous)
+    last = { path, from, previous, crc: crc32Text(path, from, previous) }
+  return last.crc
 }
+
+/** From so many characters on, the last result is kept: a creation needs it twice, when it is prepared and when it is applied. */
+const LONG = 1024
+let last = { path: '', from: 0, previous: 0, crc: 0 }
 
 /** Returns the CRC-32 of path and data, the first part of a node's digest. `path` is the result of `pathCrc`. */
 export function crcPrefix(path: number, data: Uint8Array | null): number {

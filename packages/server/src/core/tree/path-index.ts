@@ -5,6 +5,8 @@ const SHARDS = 256
 /** Length of the smallest table: eight entries of two numbers. */
 const SMALLEST = 16
 export const NONE = -1
+/** From so many characters on, the last hash is kept: a request hashes its path several times. */
+const LONG = 1024
 
 interface Shard {
   /** Pairs of node + 1 and the hash of its path; 0 marks a free entry. The length is a power of two. */
@@ -34,6 +36,7 @@ export class PathIndex {
   /** The hash that the last `findAscii` computed, unless the text was not ASCII. */
   lastHash = 0
   isLastAscii = false
+  #lastLong = { path: '', hash: 0 }
 
   /** `key` is secret: a client that knew it could choose paths with equal hashes, which would make lookups slow. */
   constructor(key: number) {
@@ -127,6 +130,13 @@ export class PathIndex {
 
   /** Returns the hash of a path, which the other methods accept. */
   hash(path: string): number {
+    const { length } = path
+    if (length < LONG) return this.#hash(path)
+    if (path !== this.#lastLong.path) this.#lastLong = { path, hash: this.#hash(path) }
+    return this.#lastLong.hash
+  }
+
+  #hash(path: string): number {
     const { length } = path
     let hash = length
     let bits = 0
