@@ -39,6 +39,19 @@ describe('SlicedAnswers', () => {
     expect(await Promise.all(all)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   })
 
+  it('makes eight short answers in an iteration of the event loop', () => {
+    const { clock, due } = stepClock()
+    const answers = new SlicedAnswers(clock)
+    let made = 0
+    for (let i = 0; i < 20; i++) void answers.run(() => made++)
+    const turns = [made]
+    while (due.length > 0) {
+      due.shift()!()
+      turns.push(made)
+    }
+    expect(turns).toEqual([8, 8, 16, 20, 20])
+  })
+
   it('ends a chunk after a millisecond, and passes on the failure of an answer to its caller alone', async () => {
     const { clock, due } = stepClock()
     const answers = new SlicedAnswers(clock)

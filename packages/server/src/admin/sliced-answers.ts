@@ -2,6 +2,8 @@ import type { Clock } from '@zabra/runtime'
 
 /** Milliseconds of one turn of the event loop that all answers take together; work that has begun takes its own time. */
 const MAX_TURN_MS = 2
+/** Answers that begin in one turn: to send a short one takes longer than to make it. */
+const BEGUN_PER_TURN = 8
 /** Pieces of an answer that are made at once, unless they take `STEP_MS`, looked at after every `PIECES_PER_CHECK`. */
 const PIECES_PER_STEP = 200
 const PIECES_PER_CHECK = 20
@@ -13,6 +15,8 @@ export class SlicedAnswers {
   readonly #waiting: (() => void)[] = []
   /** Milliseconds that were taken since the last later turn began. */
   #spent = 0
+  /** Answers that have begun since then. */
+  #begun = 0
   /** Whether parts were made since then outside of it: when they were asked for. */
   #hasSpent = false
   #isScheduled = false
@@ -21,8 +25,16 @@ export class SlicedAnswers {
     this.#clock = clock
   }
 
-  /** Makes an answer, or a part of one: in this turn if there is time, else in a later one behind those that wait. */
+  /** Makes an answer: in this turn if there is time, else in a later one behind those that wait. */
   run<T>(work: () => T | Promise<T>): Promise<T> {
+    return this.#add(() => {
+      this.#begun++
+      return work()
+    })
+  }
+
+  /** Makes a part of an answer, as `run` does. */
+  #add<T>(work: () => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#waiting.push(() => {
         try {
@@ -40,7 +52,7 @@ export class SlicedAnswers {
     const left = pieces[Symbol.iterator]()
     for (let isDone = false; !isDone;) {
       const chunk: string[] = []
-      isDone = (await this.run(() => this.#take(left, chunk))) !== undefined
+      isDone = (await this.#add(() => this.#take(left, chunk))) !== undefined
       const text = chunk.join('')
       if (text !== '') yield text
     }
@@ -49,13 +61,13 @@ export class SlicedAnswers {
   /** Resolves to the result of a computation, whose steps yield empty strings. */
   async result<T>(steps: Generator<string, T>): Promise<T> {
     for (;;) {
-      const end = await this.run(() => this.#take(steps, []))
+      const end = await this.#add(() => this.#take(steps, []))
       if (end !== undefined) return end.value
     }
   }
 
   #proceed(): void {
-    while (this.#spent < MAX_TURN_MS) {
+    while (this.#spent < MAX_TURN_MS && this.#begun < BEGUN_PER_TURN) {
       const work = this.#waiting.shift()
       if (work === undefined) break
       this.#hasSpent = true
@@ -73,7 +85,7 @@ export class SlicedAnswers {
       this.#isScheduled = false
       // What was asked for by the sockets of this iteration has had its share; what waits gets the next one.
       const mayProceed = !this.#hasSpent
-      this.#spent = 0
+      this.#spent = this.#begun = 0
       this.#hasSpent = false
       if (this.#waiting.length === 0) return
       if (!mayProceed) return this.#schedule()
