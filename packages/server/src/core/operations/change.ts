@@ -3,7 +3,6 @@ import {
   OpCode,
   Perms,
   readReconfigRequest,
-  validatePath,
   type ACL,
   type Reader,
   type ReconfigRequest,
@@ -15,6 +14,7 @@ import { reject } from '../prepare/request-error.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { CONFIGURATION_NODE, crcPrefix, type Tree } from '../tree/index.ts'
 import type { CheckTxn, SetACLTxn, SetDataTxn, Zxid } from '../types.ts'
+import { isValidPath } from '../valid-path.ts'
 import {
   readRequestAcl,
   readTxnAcl,
@@ -142,7 +142,7 @@ function prepareSetAcl(
   zxid: Zxid,
 ): SetACLTxn {
   context.checkSession(request)
-  if (path === null || validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
+  if (path === null || !isValidPath(path)) return reject(ErrorCode.BADARGUMENTS)
   const acl = context.acceptAcl(requested, request)
   const { pending } = context
   const node = pending.get(path)

@@ -11,7 +11,6 @@ import {
   ownerKind,
   Perms,
   ttlOwner,
-  validatePath,
   type ACL,
   type Reader,
   type Writer,
@@ -22,6 +21,7 @@ import { reject } from '../prepare/request-error.ts'
 import { sequenceNumber } from '../prepare/sequence.ts'
 import type { WriteRequest } from '../prepare/types.ts'
 import { crcPrefix, pathCrc, type Tree } from '../tree/index.ts'
+import { isValidPath } from '../valid-path.ts'
 import type { CreateContainerTxn, CreateTTLTxn, CreateTxn, SubTxn, Txn, Zxid } from '../types.ts'
 import {
   readRequestAcl,
@@ -100,7 +100,7 @@ function create(
   if (parent === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(parent, Perms.CREATE, request)
   const path = isSequential(flags) ? requested + sequenceNumber(parent.cversion) : requested
-  if (validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
+  if (!isValidPath(path)) return reject(ErrorCode.BADARGUMENTS)
   context.checkQuotaOwner(path, request)
   const isSessionUser = context.checkSessionUsers(path, request)
   const before = pending.lookup(path)

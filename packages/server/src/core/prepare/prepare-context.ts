@@ -1,4 +1,4 @@
-import { ErrorCode, OPEN_ACL_UNSAFE, Perms, validatePath, type ACL } from '@zabra/protocol'
+import { ErrorCode, OPEN_ACL_UNSAFE, Perms, type ACL } from '@zabra/protocol'
 import {
   belongsToSessionUsers,
   LIMITS_NAME,
@@ -10,6 +10,7 @@ import {
   type Tree,
 } from '../tree/index.ts'
 import type { Zxid } from '../types.ts'
+import { isValidPath } from '../valid-path.ts'
 import { PendingNode, PendingTree } from './pending-tree.ts'
 import { reject } from './request-error.ts'
 import type { PreparerOptions, WriteRequest } from './types.ts'
@@ -125,7 +126,7 @@ export class PrepareContext {
     if (path === null) return reject(ErrorCode.BADARGUMENTS)
     const node = this.pending.get(path)
     if (node !== undefined) return node
-    return reject(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
+    return reject(isValidPath(path) ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
   }
 
   /** Returns a new node, to be filled and passed to `pending.create`. */

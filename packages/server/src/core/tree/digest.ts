@@ -8,7 +8,9 @@ import type { OwnerIndex } from './owners.ts'
  * CRC of its children starts at 0.
  */
 export function pathCrc(path: string, parentPath: string, parent: number): number {
-  const [from, previous] = parentPath === '/' ? [0, 0] : [parentPath.length, parent]
+  const isTop = parentPath === '/'
+  const from = isTop ? 0 : parentPath.length
+  const previous = isTop ? 0 : parent
   if (path.length < LONG) return crc32Text(path, from, previous)
   if (path !== last.path || from !== last.from || previous !== last.previous)
     last = { path, from, previous, crc: crc32Text(path, from, previous) }
