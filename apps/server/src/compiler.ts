@@ -25,4 +25,5 @@ export function raiseInliningLimits(
 }
 
 /** Returns the name of a flag with dashes; V8 accepts dashes and underscores alike. */
-const flagName = (flag: string): string => flag.split('=')[0]!.replaceAll('_', '-').replace(/^-+/, '--')
+export const flagName = (flag: string): string =>
+  flag.split('=')[0]!.replaceAll('_', '-').replace(/^-+/, '--')

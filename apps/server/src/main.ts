@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { checkFiles, createServer } from '@zabra/server'
 import { raiseInliningLimits } from './compiler.ts'
+import { limitYoungGeneration } from './young-generation.ts'
 import { toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
 import { run } from './run.ts'
@@ -35,6 +36,7 @@ process.exitCode = await run({
   logger: (level, format = terminal ? 'text' : 'json') => createLogger(level, format, { colorize: terminal }),
   start(settings, logger) {
     raiseInliningLimits()
+    limitYoungGeneration()
     return createServer(settings, { logger })
   },
   checkFiles,
