@@ -1,4 +1,4 @@
-import { encoder, suitsTextEncoder } from '../wire/text.ts'
+import { encodeLongText, suitsTextEncoder } from '../wire/text.ts'
 
 /**
  * CRC-32 (as zlib's) without a platform.
@@ -73,7 +73,7 @@ function withTables() {
   /** Returns the CRC-32 of the bytes that `writeText` writes, from one UTF-16 unit on. */
   function crc32Text(text: string, start = 0, previous = 0): number {
     if (suitsTextEncoder(text)) {
-      const bytes = encoder.encode(text.slice(start))
+      const bytes = encodeLongText(text.slice(start))
       return crc32(bytes, 0, bytes.length, previous)
     }
     let crc = ~previous

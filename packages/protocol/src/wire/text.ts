@@ -12,10 +12,13 @@
 
 const LONG = 1024
 const SURROGATE = /[\ud800-\udfff]/
-export const encoder = new TextEncoder()
+const encoder = new TextEncoder()
 
 /** Whether TextEncoder is faster for a text, and gives the bytes of `writeText`: there must be no surrogate. */
 export const suitsTextEncoder = (text: string): boolean => text.length >= LONG && !SURROGATE.test(text)
+
+/** Returns the bytes that `writeText` writes for a text that suits TextEncoder. */
+export const encodeLongText = (text: string): Uint8Array => encoder.encode(text)
 
 /** Returns the length of `text` in bytes when written. */
 export function textByteLength(text: string): number {
