@@ -207,8 +207,8 @@ export const clients: readonly ServerMutant[] = [
     [
       [
         'core/tree/apply-in-steps.ts',
-        'for (let i = 0; i < paths2Delete.length; i++) {',
-        'for (let i = 0; i < Math.min(STEP, paths2Delete.length); i++) {',
+        'for (const path of paths2Delete) {',
+        'for (const path of paths2Delete.slice(0, STEP)) {',
       ],
       [
         'core/tree/apply-in-steps.ts',

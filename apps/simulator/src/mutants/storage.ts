@@ -23,11 +23,7 @@ export const storage: readonly ServerMutant[] = [
     [[replay, 'await rewriteTail(disk, folder, this.#newestFile.path, this.#newestFile.end)', '{}']],
   ),
   mutant('sync-error-ignored', 'A failed write of the log counts as done.', { servers: 1 }, [
-    [
-      logFile,
-      'await this.#writer!.write(bytes, this.#position)',
-      'await this.#writer!.write(bytes, this.#position).catch(() => {})',
-    ],
+    [logFile, 'await this.#writer!.write(piece, at)', 'await this.#writer!.write(piece, at).catch(() => {})'],
   ]),
   mutant(
     'sessions-lost-in-replay',
