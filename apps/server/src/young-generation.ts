@@ -2,7 +2,7 @@ import { PerformanceObserver } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { flagName } from './compiler.ts'
 
-/** Both halves of the young generation when it has grown once, from 1 MB each. */
+/** Both halves of the young generation when it has doubled three times, from 1 MB each. */
 const YOUNG_BYTES = 16 * 2 ** 20
 /** Flags by which the operator chooses its size. */
 const CHOICES = new Set(['--max-semi-space-size', '--min-semi-space-size', '--semi-space-growth-factor'])
@@ -34,7 +34,6 @@ const ofProcess: YoungGeneration = {
  */
 export function limitYoungGeneration(young: YoungGeneration = ofProcess): void {
   if (young.execArgv.some((flag) => CHOICES.has(flagName(flag)))) return
-  young.setFlag('--semi-space-growth-factor=8')
   const stop = young.onCollection(() => {
     if (young.bytes() < YOUNG_BYTES) return
     young.setFlag('--semi-space-growth-factor=1')
