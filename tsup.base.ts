@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { defineConfig, type Options } from 'tsup'
 import { licensesOf } from './licenses.ts'
 
-/** What the build replaces in the code: the commit, of which a release build is told. */
+/** What the build replaces in the code: the commit, from ZABRA_COMMIT, which a release build sets. */
 const define = { ZABRA_COMMIT: JSON.stringify(process.env['ZABRA_COMMIT'] ?? '') }
 
 type Plugin = NonNullable<Options['esbuildPlugins']>[number]

@@ -6,7 +6,7 @@ import { freePort } from './harness/ports.ts'
 import { seedFromEnv } from './harness/prng.ts'
 
 const ids = [1, 2, 3] as const
-/** Enough for a pre-stop hook of a busy machine; a permit ends by itself when its member is in step again. */
+/** Longer than a restart on a busy machine. The leader ends a permit when its member is in step again. */
 const PERMIT = '{"seconds": 60}'
 /** Time for a busy machine to see the verdict and to send a request. */
 const DRAIN_MS = 6000

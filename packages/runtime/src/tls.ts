@@ -57,7 +57,7 @@ export interface TlsNetwork extends Network {
   readonly certificate: OwnCertificate | undefined
 }
 
-/** What is told of the own certificate of a network. */
+/** What metrics report of a network's own certificate. */
 export interface OwnCertificate {
   /** When it ends, in milliseconds since 1970. */
   readonly validUntil: number

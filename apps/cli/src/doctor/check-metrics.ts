@@ -91,12 +91,12 @@ function* checkLoad(where: string, metrics: MetricsText): Generator<Finding> {
     ['its clients', metrics.value('zabra_outbox_bytes') ?? 0] as const,
     ...peers.map(({ labels, value }) => [`server ${labels['peer'] ?? '?'}`, value] as const),
   ]
-  for (const [whom, bytes] of waiting)
+  for (const [member, bytes] of waiting)
     if (bytes > MAX_UNSENT_BYTES)
       yield finding(
         'outbox',
         where,
-        `${Math.floor(bytes / 2 ** 20)} MiB wait to be sent to ${whom}`,
+        `${Math.floor(bytes / 2 ** 20)} MiB wait to be sent to ${member}`,
         'Look for receivers that read too slowly, and the network: zabra top shows which clients ask for most.',
       )
   const watchers = Math.max(

@@ -56,7 +56,7 @@ async function read(options: TlsOptions): Promise<TlsFiles | CertificateError> {
   }
 }
 
-/** Members trust each other by the same authorities, so a chain must end at one of them. Whom clients trust is not known here. */
+/** Members trust each other by the same authorities, so a chain must end at one of them. The authorities of clients are not known here. */
 function* checkChain(
   where: string,
   port: TlsUse['port'],

@@ -1,5 +1,5 @@
 import { ExitCode, Failure } from '../exit-codes.ts'
-import type { AdminClient } from '../session/admin-client.ts'
+import { textOf, type AdminClient } from '../session/admin-client.ts'
 import { checkAgreement } from './check-agreement.ts'
 import { checkMetrics, clockSkew, describeSkew } from './check-metrics.ts'
 import { checkRunning, type ClusterAnswer, type SelfAnswer } from './check-running.ts'
@@ -72,18 +72,11 @@ async function readMetrics(
   const begun = Date.now()
   const { headers, chunks } = await admin.request('GET', '/metrics')
   const ended = Date.now()
-  const parts: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of chunks) {
-    length += chunk.length
-    if (length > MAX_METRICS_BYTES)
-      throw new Failure('Its metrics are too long to be read.', ExitCode.refused)
-    parts.push(chunk)
-  }
+  const text = await textOf(chunks, MAX_METRICS_BYTES, 'Its metrics are too long to be read.')
   const told = Date.parse(headers['date'] ?? '')
   // Between the two times, the server wrote down the second that had begun.
   const ahead = told - ended > 0 ? told - ended : Math.min(0, told + 1000 - begun)
-  return { text: Buffer.concat(parts).toString(), skewSeconds: Number.isNaN(told) ? 0 : ahead / 1000 }
+  return { text, skewSeconds: Number.isNaN(told) ? 0 : ahead / 1000 }
 }
 
 /** Returns the bytes of a size that a server shows, such as `1048575` or `4 MiB`; undefined for another text. */

@@ -46,7 +46,7 @@ it('a measurement that is aborted, or that the disk refuses, leaves no file', as
   expect(disk.paths()).toEqual(['/data/myid'])
 })
 
-it('a slow disk is a finding, and the rate is told of each', async () => {
+it('a slow disk is a finding, and each disk has a line with its rate', async () => {
   const quick = { count: 1000, p50: 1, p99: 3, perSecond: 900 }
   expect(await idsOf(checkSyncs('/data', quick))).toEqual(['sync-rate'])
   expect(await idsOf(checkSyncs('/data', { ...quick, p99: 40 }))).toEqual(['slow-disk', 'sync-rate'])

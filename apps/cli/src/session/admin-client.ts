@@ -235,13 +235,17 @@ function problemIn(text: string): { readonly title?: string; readonly detail?: s
   }
 }
 
-async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+/** Reads an answer of up to `maxBytes`. Throws a `Failure` with the message `tooLong` beyond them. */
+export async function textOf(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes = MAX_ANSWER_BYTES,
+  tooLong = 'The answer of the server is too long. Ask for less.',
+): Promise<string> {
   const parts: Uint8Array[] = []
   let length = 0
   for await (const chunk of chunks) {
     length += chunk.length
-    if (length > MAX_ANSWER_BYTES)
-      throw new Failure('The answer of the server is too long. Ask for less.', ExitCode.refused)
+    if (length > maxBytes) throw new Failure(tooLong, ExitCode.refused)
     parts.push(chunk)
   }
   return Buffer.concat(parts).toString()

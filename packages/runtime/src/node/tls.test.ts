@@ -273,7 +273,7 @@ describe('versions and cipher suites', () => {
 })
 
 describe('the own certificate', () => {
-  it('is told by its end and a hash of its subject, without its key', async () => {
+  it('is reported as its end and a hash of its subject, without its key', async () => {
     const { network } = await serve()
     expect(network.certificate).toEqual({
       validUntil: expect.any(Number) as number,
