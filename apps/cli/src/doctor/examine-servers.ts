@@ -73,10 +73,10 @@ async function readMetrics(
   const { headers, chunks } = await admin.request('GET', '/metrics')
   const ended = Date.now()
   const text = await textOf(chunks, MAX_METRICS_BYTES, 'Its metrics are too long to be read.')
-  const told = Date.parse(headers['date'] ?? '')
+  const serverTime = Date.parse(headers['date'] ?? '')
   // Between the two times, the server wrote down the second that had begun.
-  const ahead = told - ended > 0 ? told - ended : Math.min(0, told + 1000 - begun)
-  return { text, skewSeconds: Number.isNaN(told) ? 0 : ahead / 1000 }
+  const ahead = serverTime - ended > 0 ? serverTime - ended : Math.min(0, serverTime + 1000 - begun)
+  return { text, skewSeconds: Number.isNaN(serverTime) ? 0 : ahead / 1000 }
 }
 
 /** Returns the bytes of a size that a server shows, such as `1048575` or `4 MiB`; undefined for another text. */

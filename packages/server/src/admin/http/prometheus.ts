@@ -2,14 +2,7 @@ import { counterOf, epochOf } from '@zabra/protocol'
 import type { OwnCertificate, Pauses } from '@zabra/runtime'
 import type { LeaderMetrics, RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
-import {
-  LIMITS_NAME,
-  parseQuota,
-  QUOTA_ROOT,
-  STATS_NAME,
-  type QuotaNumbers,
-  type Tree,
-} from '../../core/tree/index.ts'
+import { LIMITS_NAME, STATS_NAME, type QuotaNumbers, type Tree } from '../../core/tree/index.ts'
 import { COMMIT, FULL_VERSION, VERSION } from '../../version.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { BackupReport } from '../backup-report.ts'
@@ -19,6 +12,7 @@ import { presentIn } from '../sliced-answers.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
 import type { DiskReport } from './disk-figures.ts'
 import { readiness } from './health.ts'
+import { quotaAt } from './quota-at.ts'
 import type { TreeReport } from './tree-survey.ts'
 
 /** The content type of Prometheus' text format; scrapers refuse an answer without one. */
@@ -263,17 +257,6 @@ function* quotaFamilies(tree: Tree): Generator<readonly [name: string, text: str
 }
 
 const hardOr = (hard: number, soft: number): number => (hard > -1 ? hard : soft)
-
-function quotaAt(tree: Tree, subject: string, name: string): QuotaNumbers | undefined {
-  const node = tree.find(`${QUOTA_ROOT}${subject}/${name}`)
-  try {
-    return node === -1 ? undefined : parseQuota(tree.dataOf(node))
-  } catch (error) {
-    // A client has written something else there: requests below it are refused.
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-}
 
 const labelValue = (text: string): string =>
   text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')

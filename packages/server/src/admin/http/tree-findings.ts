@@ -1,14 +1,8 @@
 import { formatPerms, Perms } from '@zabra/protocol'
 import { formatSessionId } from '../../connections/log-context.ts'
 import type { SessionId } from '../../core/types.ts'
-import {
-  LIMITS_NAME,
-  parseQuota,
-  QUOTA_ROOT,
-  STATS_NAME,
-  type QuotaNumbers,
-  type Tree,
-} from '../../core/tree/index.ts'
+import { LIMITS_NAME, STATS_NAME, type Tree } from '../../core/tree/index.ts'
+import { quotaAt } from './quota-at.ts'
 
 /** Nodes, sessions or quotas that are visited in one step: some ten microseconds, also before the code is compiled. */
 const PER_STEP = 25
@@ -114,8 +108,8 @@ function* quotasOf(tree: Tree): Generator<string, TreeFindings['quotas']> {
   let seen = 0
   for (const subject of tree.quotas.subjects()) {
     if (++seen % PER_STEP === 0) yield ''
-    const limits = numbersAt(tree, `${QUOTA_ROOT}${subject}/${LIMITS_NAME}`)
-    const used = numbersAt(tree, `${QUOTA_ROOT}${subject}/${STATS_NAME}`)
+    const limits = quotaAt(tree, subject, LIMITS_NAME)
+    const used = quotaAt(tree, subject, STATS_NAME)
     if (limits === undefined || used === undefined) continue
     const [nodes, bytes] = [
       least(limits.count, limits.countHardLimit),
@@ -133,17 +127,6 @@ function* quotasOf(tree: Tree): Generator<string, TreeFindings['quotas']> {
 /** Returns the lower of two limits, of which -1 is none. */
 const least = (soft: number, hard: number): number =>
   Math.min(...[soft, hard].map((limit) => (limit < 0 ? Infinity : limit)))
-
-function numbersAt(tree: Tree, path: string): QuotaNumbers | undefined {
-  const node = tree.find(path)
-  try {
-    return node === -1 ? undefined : parseQuota(tree.dataOf(node))
-  } catch (error) {
-    // A client has written something else there: requests below it are refused.
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-}
 
 function* ephemeralsOf({ owners, store }: Tree): Generator<string, TreeFindings['ephemerals']> {
   let most: { readonly session: SessionId; readonly nodes: number }[] = []
