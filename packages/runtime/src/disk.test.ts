@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import type { Disk } from './disk.ts'
 import { MemoryDisk } from './memory-disk.ts'
 import { NodeDisk } from './node/disk.ts'
+import { SeededRandom } from './seeded-random.ts'
 
 const real = mkdtempSync(join(tmpdir(), 'zabra-disk-'))
 afterAll(() => rmSync(real, { recursive: true }))
@@ -108,6 +109,43 @@ describe('MemoryDisk', () => {
     expect(await disk.list('/d')).toEqual(['kept', 'half'])
     expect(text(await disk.readFile('/d/kept'))).toBe('durable')
     expect(text(await disk.readFile('/d/half'))).toBe('synced')
+  })
+
+  it('has after a power cut what each file was at its last sync, in 200 random histories', async () => {
+    const random = new SeededRandom(1)
+    for (let history = 0; history < 200; history++) {
+      const disk = new MemoryDisk()
+      disk.putFile('/file', bytes('x'.repeat(random.below(20))))
+      let writer = await disk.openWrite('/file', { create: false, durable: false })
+      let durable = await disk.readFile('/file')
+      let current = [...durable]
+      for (let step = 0; step < 30; step++) {
+        const part = random.bytes(random.below(12))
+        const position = random.below(current.length + 8)
+        switch (random.below(5)) {
+          case 0:
+          case 1:
+            await writer.write(part, position)
+            while (part.length > 0 && current.length < position) current.push(0)
+            current.splice(position, part.length, ...part)
+            break
+          case 2:
+            await writer.truncate(position)
+            current.length = Math.min(current.length, position)
+            while (current.length < position) current.push(0)
+            break
+          case 3:
+            await writer.sync()
+            durable = Uint8Array.from(current)
+            break
+          default:
+            disk.powerCut()
+            writer = await disk.openWrite('/file', { create: false, durable: false })
+            current = [...durable]
+        }
+        expect([...(await disk.readFile('/file'))], `history ${history}, step ${step}`).toEqual(current)
+      }
+    }
   })
 
   it('fails with an injected fault, after some written bytes where it says so', async () => {

@@ -1,29 +1,79 @@
 import { DiskError, type Disk, type DiskReader, type DiskSpace, type DiskWriter } from './disk.ts'
 
-class MemoryFile {
-  /** The contents that programs read. */
-  bytes = new Uint8Array(0)
-  length = 0
-  /** The contents after a power cut. */
-  durable = new Uint8Array(0)
-  modifiedAt = 0
+/** Bytes that grow. */
+class Contents {
+  #bytes = new Uint8Array(0)
+  #length = 0
 
   view(): Uint8Array {
-    return this.bytes.subarray(0, this.length)
+    return this.#bytes.subarray(0, this.#length)
   }
 
   resize(length: number): void {
-    if (length > this.bytes.length) {
-      const grown = new Uint8Array(Math.max(length, this.bytes.length * 2))
+    if (length > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(length, this.#bytes.length * 2))
       grown.set(this.view())
-      this.bytes = grown
+      this.#bytes = grown
     }
-    if (length < this.length) this.bytes.fill(0, length, this.length)
-    this.length = length
+    if (length < this.#length) this.#bytes.fill(0, length, this.#length)
+    this.#length = length
+  }
+
+  set(bytes: Uint8Array, position: number): void {
+    this.#bytes.set(bytes, position)
+  }
+}
+
+class MemoryFile {
+  /** What programs read. */
+  readonly #current = new Contents()
+  /** What is left after a power cut. */
+  readonly #durable = new Contents()
+  /** The range that has changed since the last sync: a sync copies no more, however large the file. */
+  #changedFrom = Infinity
+  #changedTo = 0
+  modifiedAt = 0
+
+  get length(): number {
+    return this.view().length
+  }
+
+  view(): Uint8Array {
+    return this.#current.view()
+  }
+
+  write(bytes: Uint8Array, position: number): void {
+    if (bytes.length === 0) return
+    if (position + bytes.length > this.length) this.resize(position + bytes.length)
+    this.#current.set(bytes, position)
+    this.#note(position, position + bytes.length)
+  }
+
+  resize(length: number): void {
+    this.#note(Math.min(length, this.length), Math.max(length, this.length))
+    this.#current.resize(length)
   }
 
   sync(): void {
-    this.durable = this.view().slice()
+    this.#durable.resize(this.length)
+    const to = Math.min(this.#changedTo, this.length)
+    if (this.#changedFrom < to)
+      this.#durable.set(this.view().subarray(this.#changedFrom, to), this.#changedFrom)
+    this.#changedFrom = Infinity
+    this.#changedTo = 0
+  }
+
+  /** Drops what was not synced. */
+  powerCut(): void {
+    const durable = this.#durable.view()
+    this.resize(durable.length)
+    this.write(durable, 0)
+    this.sync()
+  }
+
+  #note(from: number, to: number): void {
+    this.#changedFrom = Math.min(this.#changedFrom, from)
+    this.#changedTo = Math.max(this.#changedTo, to)
   }
 }
 
@@ -54,17 +104,13 @@ export class MemoryDisk implements Disk {
   /** Simulates a power cut. Writers opened before must not be used any more. */
   powerCut(): void {
     this.#files = new Map(this.#durableNames)
-    for (const file of new Set(this.#files.values())) {
-      file.bytes = file.durable.slice()
-      file.length = file.bytes.length
-    }
+    for (const file of new Set(this.#files.values())) file.powerCut()
   }
 
   /** Replaces a file durably and synchronously, for tests that prepare or damage one. */
   putFile(path: string, bytes: Uint8Array): void {
     const file = new MemoryFile()
-    file.bytes = bytes.slice()
-    file.length = bytes.length
+    file.write(bytes, 0)
     file.modifiedAt = this.now()
     file.sync()
     this.#files.set(path, file)
@@ -148,8 +194,7 @@ export class MemoryDisk implements Disk {
         const fault = this.injectFault?.('write', path, bytes.length)
         const part = bytes.subarray(0, fault ? (fault.writtenBytes ?? 0) : bytes.length)
         file.modifiedAt = this.now()
-        if (position + part.length > file.length && part.length > 0) file.resize(position + part.length)
-        file.bytes.set(part, position)
+        file.write(part, position)
         if (fault) throw failure(fault.code, path)
         if (options.durable) file.sync()
       },
