@@ -4,5 +4,10 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
-  test: { include: ['src/**/*.test.ts'], testTimeout: 60_000 },
+  test: {
+    include: ['src/**/*.test.ts'],
+    testTimeout: 60_000,
+    // A worker loads the sources once for all its files: to load them takes longer than most tests.
+    isolate: false,
+  },
 })

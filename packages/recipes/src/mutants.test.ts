@@ -1,5 +1,6 @@
 // oxlint-disable-next-line no-restricted-imports -- each mutant runs in a process of its own
 import { execFile } from 'node:child_process'
+import { missingChanges } from '@zabra/testkit/mutants'
 import { expect, it } from 'vitest'
 import { mutants, type RecipeMutant } from './testing/mutants.ts'
 
@@ -29,7 +30,15 @@ function run({ name, suite: [file, test], kind }: RecipeMutant): Promise<SuiteRu
   })
 }
 
-it.concurrent.each(Object.values(mutants))(
+const all = Object.values(mutants)
+/** Each takes a run of its own, several seconds: all with ZABRA_LONG_TESTS=1, else one. */
+const planted = process.env['ZABRA_LONG_TESTS'] === '1' ? all : all.slice(0, 1)
+
+it.each(all)('the mutant of $name applies to the sources', (mutant) => {
+  expect(missingChanges(mutant)).toEqual([])
+})
+
+it.concurrent.each(planted)(
   'the random suite of $name detects its mutant: $defect',
   async (mutant) => {
     const { code, output } = await run(mutant)
