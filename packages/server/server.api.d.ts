@@ -1518,6 +1518,7 @@ export interface DefaultInputs {
     readonly tickTimeMs: number;
     readonly juteMaxBufferBytes: number;
     readonly flushDelayMs: number;
+    readonly slowRequestMs: number;
     readonly saslUsers: Readonly<Record<string, string>>;
     readonly secureClientPort: number | undefined;
     readonly sslProtocol: string;
@@ -1672,6 +1673,7 @@ export declare const rows: {
     readonly juteMaxBufferBytes: Row<number>;
     readonly juteMaxBufferExtraBytes: Row<number>;
     readonly slowRequestMs: Row<number>;
+    readonly slowRequestReadMs: Row<number>;
     readonly connectionThrottleTokens: Row<number>;
     readonly connectionThrottleFillTimeMs: Row<number>;
     readonly connectionThrottleFillCount: Row<number>;

@@ -61,6 +61,10 @@ export class AuditedPipeline implements RequestPipeline {
     return this.#pipeline.outstanding
   }
 
+  get transactions(): number {
+    return this.#pipeline.transactions
+  }
+
   get queues(): Readonly<Record<string, number>> {
     return this.#pipeline.queues
   }

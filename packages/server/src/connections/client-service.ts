@@ -1,4 +1,4 @@
-import { BufferPool, Writer } from '@zabra/protocol'
+import { BufferPool, epochOf, Writer } from '@zabra/protocol'
 import type { HandshakeStats, Platform } from '@zabra/runtime'
 import { AclRules, saslScheme, x509Scheme } from '../core/auth/index.ts'
 import { EagerAccessCheck, Preparer, type Reconfigure } from '../core/prepare/index.ts'
@@ -195,7 +195,8 @@ export class ClientService {
       clock,
       logger,
       limitMs: settings.slowRequestMs,
-      outstanding: () => this.pipeline.outstanding,
+      readLimitMs: settings.slowRequestReadMs,
+      epoch: () => epochOf(this.pipeline.lastVisibleZxid),
       stages: stats.stages,
     })
     this.memory = new MemoryBudget({

@@ -12,18 +12,26 @@ import type { ClientService } from './client-service.ts'
 import { LOGIN_MISSING } from './close-cause.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './reply-writer.ts'
-import { isCostly, isList, QueuedRequest, RequestQueue, startedSync, weightOf } from './request-queue.ts'
+import { pathIn } from './request-path.ts'
+import {
+  isCostly,
+  isList,
+  QueuedRequest,
+  RequestQueue,
+  startedSync,
+  weightOf,
+  type RequestArrival,
+  type RequestHeader,
+} from './request-queue.ts'
 import { MAX_WATCH_BYTES } from './watched-paths.ts'
 
 /** Bytes of the xid and the op code, with which every request begins. */
 const HEADER_BYTES = 8
 
-/** The header of a request. */
-interface RequestHeader {
-  readonly xid: number
-  readonly type: number
-  /** When the request was received, on the monotonic clock. */
-  readonly startedAt: number
+/** A request whose reply is written over several turns: `begunAt` is when its execution began. */
+interface ChunkedRequest extends RequestHeader, RequestArrival {
+  readonly path: string | undefined
+  readonly begunAt: number
 }
 
 /** The connection of a request processor. */
@@ -116,7 +124,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       topRequests.received(this.#client, xid, type, bytes, start + HEADER_BYTES, end)
     if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
     if (!auth.isSatisfiedBy(this.#client.identities)) {
-      this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, turnTime)
+      this.#replyError({ xid, type, startedAt: turnTime }, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH)
       return this.#client.closeAfterFlush(
         'login',
         'Closed: it has not proved an identity of the schemes that enforce.auth.schemes demands',
@@ -137,11 +145,17 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       !this.#client.flow.isBackpressured &&
       (canStartEarly ? this.#queue.canStart(write) : this.#queue.length === 0 && !this.#mustDeferReads()) &&
       this.#isAdmitted(type, end - start)
-    if (canStart && write) this.#queue.push(this.#submit(xid, type, reader, turnTime))
-    else if (canStart && !canStartEarly) return this.#read(xid, type, reader, turnTime)
-    else {
+    if (canStart && !canStartEarly) return this.#read({ xid, type, startedAt: turnTime }, reader)
+    const { pipeline } = this.#service
+    if (canStart && write) {
+      const { outstanding, transactions } = pipeline
+      const ahead = this.#queue.length
+      const request = this.#submit(xid, type, reader, turnTime)
+      this.#queue.push(request.arrived(end - start, ahead, outstanding, transactions))
+    } else {
       const { identities } = this.#client
       const request = new QueuedRequest(xid, type, turnTime, ErrorCode.OK, identities, canStartEarly)
+      request.arrived(end - start, this.#queue.length, pipeline.outstanding, pipeline.transactions)
       request.weight = weightOf(type, end - start, this.#service.tree.store)
       this.#queue.pushDeferred(request, bytes, start + HEADER_BYTES, end)
       if (this.#queue.byteSize > BACKLOG_LIMIT) this.#client.flow.pause(PauseReason.backlog)
@@ -160,7 +174,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const xid = reader.int()
     const type = reader.int()
     if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
-    this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, this.#service.turnTime)
+    const request = { xid, type, startedAt: this.#service.turnTime }
+    this.#replyError(request, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH)
     this.#client.closeAfterFlush('login', LOGIN_MISSING)
   }
 
@@ -202,20 +217,22 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const { zxid } = write.logged.header
     if (stats.stages.isSampled(zxid)) stats.stages.applied(zxid, write.startedAt, platform.clock.monotonic())
     if (isSessionMoved(write.logged.txn)) return this.#client.destroy('moved', SESSION_MOVED_REASON)
-    if (this.#shiftInFlight(write.type, write.xid) === undefined) return
+    const request = this.#shiftInFlight(write.type, write.xid)
+    if (request === undefined) return
     const size = this.#client.replyWriter.writeReply(write, err)
-    this.#recordReply(size, write.type, write.startedAt, stats.updateLatency, write)
+    this.#recordReply(size, request, stats.updateLatency, write)
     if (write.type !== OpCode.closeSession) return this.process()
     stats.sessionsClosed++
     this.#client.closeAfterFlush('session_closed', 'Closed by its client')
   }
 
-  onLost({ xid, type, startedAt }: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
+  onLost({ xid, type }: Pick<AcceptedWrite, 'xid' | 'type'>): void {
     if (type === OpCode.closeSession)
       return this.#client.destroy('disk_full', 'Closed: its session could not be ended, the disk is full')
     if (!this.#isOpen()) return
-    if (this.#shiftInFlight(type, xid) === undefined) return
-    this.#replyError(xid, type, this.#service.tree.lastZxid, ErrorCode.SYSTEMERROR, startedAt)
+    const request = this.#shiftInFlight(type, xid)
+    if (request === undefined) return
+    this.#replyError(request, this.#service.tree.lastZxid, ErrorCode.SYSTEMERROR)
     this.process()
   }
 
@@ -224,7 +241,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (sync === undefined) return
     const { stats, turnTime } = this.#service
     stats.syncLatency.add(Math.max(0, turnTime - sync.startedAt))
-    this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.syncBody!), sync.startedAt)
+    this.#read(sync, this.#reader.reset(sync.syncBody!))
     this.process()
   }
 
@@ -283,7 +300,10 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const current = this.#client.identities
     this.#client.identities = identities
     if (type === OpCode.sync) this.#startSync(request)
-    else this.#queue.replaceDeferred(this.#submit(xid, type, request.readBody(this.#reader), startedAt))
+    else {
+      const started = this.#submit(xid, type, request.readBody(this.#reader), startedAt)
+      this.#queue.replaceDeferred(started.arrivedAs(request))
+    }
     this.#client.identities = current
   }
 
@@ -312,7 +332,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       this.#queue.shift()
       // A request that no client may send closes the connection: nothing is parsed after it.
       const isLast = err === ErrorCode.UNIMPLEMENTED && !isWrite(type)
-      this.#replyError(xid, type, isLast ? -1 : this.#service.tree.lastZxid, err, startedAt)
+      this.#replyError(first, isLast ? -1 : this.#service.tree.lastZxid, err)
       return isLast
         ? this.#client.closeAfterFlush(
             'protocol',
@@ -322,19 +342,22 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     }
     // A write before it may have made the local session a global one, whose end is a transaction.
     if (type === OpCode.closeSession && !this.#client.session!.isLocal)
-      return this.#queue.replaceFirst(this.#submit(xid, type, first.readBody(this.#reader), startedAt))
+      return this.#queue.replaceFirst(
+        this.#submit(xid, type, first.readBody(this.#reader), startedAt).arrivedAs(first),
+      )
     const current = this.#client.identities
     this.#client.identities = identities
     this.#queue.shift()
-    this.#read(xid, type, first.readBody(this.#reader), startedAt)
+    this.#read(first, first.readBody(this.#reader))
     this.#client.identities = current
   }
 
-  #read(xid: number, type: number, body: Reader, startedAt: number): void {
+  #read(request: RequestHeader, body: Reader): void {
+    const { type } = request
     if (type === OpCode.ping && !this.#canAnswerPing()) return
-    if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt)
+    if (type === OpCode.closeSession) return this.#closeLocalSession(request)
     if (isList(type)) this.#service.turnShares.checkNext()
-    this.#execute({ xid, type, startedAt }, body)
+    this.#execute(request, body)
     this.#limitWatches()
   }
 
@@ -353,17 +376,19 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const { scratch, tree } = this.#service
     const { replyWriter } = this.#client
     const zxid = tree.lastZxid
+    const from = body.offset
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
       // Events that the client has missed are sent before the reply, which has no body.
       const result = this.#begin(type, body, scratch)
-      if (typeof result !== 'number') return this.#startChunkedReply(request, zxid, result)
+      if (typeof result !== 'number')
+        return this.#startChunkedReply(this.#withPath(request, body, from), zxid, result)
       return this.#endRead(replyWriter.beginReply(xid, zxid, result), request)
     }
     const mark = replyWriter.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
     const result = this.#begin(type, body, replyWriter.writer)
     if (typeof result !== 'number') {
       replyWriter.writer.truncate(mark)
-      return this.#startChunkedReply(request, zxid, result)
+      return this.#startChunkedReply(this.#withPath(request, body, from), zxid, result)
     }
     if (result !== 0) replyWriter.setError(mark, result)
     this.#endRead(mark, request)
@@ -375,22 +400,37 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     return this.isReplying ? reads.execute(type, body, writer, this) : reads.begin(type, body, writer, this)
   }
 
-  #endRead(mark: number, { type, startedAt }: RequestHeader): void {
-    this.#endReply(mark, type, startedAt, this.#service.stats.readLatency)
+  #endRead(mark: number, request: RequestHeader): void {
+    this.#endReply(mark, request, this.#service.stats.readLatency)
   }
 
-  #startChunkedReply(request: RequestHeader, zxid: Zxid, reply: ChunkedReply): void {
+  /** Returns what is reported of a request whose reply takes several turns, if it is slow: its body is gone by then. */
+  #withPath(request: RequestHeader, body: Reader, from: number): ChunkedRequest {
+    const { xid, type, startedAt } = request
+    const { turnTime, pipeline } = this.#service
+    const arrived =
+      request instanceof QueuedRequest
+        ? request
+        : new QueuedRequest(xid, type, startedAt).arrived(
+            body.end - from + HEADER_BYTES,
+            0,
+            pipeline.outstanding,
+            pipeline.transactions,
+          )
+    const { requestBytes, ahead, outstanding, transactions } = arrived
+    const path = pathIn(type, body.bytes, from, body.end)
+    return { xid, type, startedAt, begunAt: turnTime, path, requestBytes, ahead, outstanding, transactions }
+  }
+
+  #startChunkedReply(request: ChunkedRequest, zxid: Zxid, reply: ChunkedReply): void {
     this.#client.flush()
     this.#reply = reply
     this.#steps = this.#writeChunkedReply(request, zxid, reply)
     this.#service.slicedWork.add(() => this.#step())
   }
 
-  *#writeChunkedReply(
-    { xid, type, startedAt }: RequestHeader,
-    zxid: Zxid,
-    reply: ChunkedReply,
-  ): Generator<void> {
+  *#writeChunkedReply(request: ChunkedRequest, zxid: Zxid, reply: ChunkedReply): Generator<void> {
+    const { xid } = request
     const writer = (this.#chunkWriter ??= new Writer(1 << 16))
     const { replyWriter } = this.#client
     const begin = reply.hasNotifications ? -1 : replyWriter.beginReplyIn(writer, xid, zxid, 0)
@@ -401,7 +441,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     replyWriter.setErrorIn(writer, mark, err ?? 0)
     writer.endFrame(mark)
     replyWriter.countFrame(writer.length - mark)
-    replyWriter.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency)
+    replyWriter.recordReply(writer.length - mark, request, turnTime, stats.readLatency)
   }
 
   /** Returns whether more steps follow. */
@@ -439,12 +479,12 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   }
 
   /** Ends a local session, which needs no transaction. */
-  #closeLocalSession(xid: number, startedAt: number): void {
+  #closeLocalSession(request: RequestHeader): void {
     const { localSessions, tree, stats } = this.#service
     localSessions!.remove(this.#client.sessionId)
     stats.sessionsClosed++
-    const mark = this.#client.replyWriter.beginReply(xid, tree.lastZxid, 0)
-    this.#endReply(mark, OpCode.closeSession, startedAt, stats.updateLatency)
+    const mark = this.#client.replyWriter.beginReply(request.xid, tree.lastZxid, 0)
+    this.#endReply(mark, request, stats.updateLatency)
     this.#client.closeAfterFlush('session_closed', 'Closed by its client')
   }
 
@@ -460,27 +500,21 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (closing !== undefined) this.#client.closeAfterFlush('login', closing.reason, closing.context)
   }
 
-  #endReply(mark: number, type: number, startedAt: number, latency: Histogram): void {
-    this.#recordReply(this.#client.replyWriter.endFrame(mark), type, startedAt, latency)
+  #endReply(mark: number, request: RequestHeader, latency: Histogram): void {
+    this.#recordReply(this.#client.replyWriter.endFrame(mark), request, latency)
   }
 
-  #recordReply(
-    size: number,
-    type: number,
-    startedAt: number,
-    latency: Histogram,
-    write?: AcceptedWrite,
-  ): void {
+  #recordReply(size: number, request: RequestHeader, latency: Histogram, write?: AcceptedWrite): void {
     const { replyWriter } = this.#client
-    replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency, write)
+    replyWriter.recordReply(size, request, this.#service.turnTime, latency, write)
     if (!replyWriter.isFull) return
     this.#client.flush()
     this.#service.turnShares.checkNext()
   }
 
-  #replyError(xid: number, type: number, zxid: Zxid, err: number, startedAt: number): void {
-    const mark = this.#client.replyWriter.beginReply(xid, zxid, err)
-    this.#endReply(mark, type, startedAt, this.#service.stats.readLatency)
+  #replyError(request: RequestHeader, zxid: Zxid, err: number): void {
+    const mark = this.#client.replyWriter.beginReply(request.xid, zxid, err)
+    this.#endReply(mark, request, this.#service.stats.readLatency)
   }
 
   /**

@@ -6,14 +6,33 @@ import type { Identity } from '../core/types.ts'
 
 const NO_IDENTITIES: readonly Identity[] = []
 
+/** The header of a request. */
+export interface RequestHeader {
+  readonly xid: number
+  readonly type: number
+  /** When the request was received, on the monotonic clock. */
+  readonly startedAt: number
+}
+
+/** What is reported of a request that waited, if it was slow. */
+export interface RequestArrival {
+  /** Bytes of the request with its header. */
+  readonly requestBytes: number
+  /** Requests of its session without a reply, when it arrived. */
+  readonly ahead: number
+  /** Writes of this server's clients without a reply, when it arrived. */
+  readonly outstanding: number
+  /** Requests and transactions, those of other servers included, that waited to be prepared, committed or applied, when it arrived. */
+  readonly transactions: number
+}
+
 /**
  * A request without a reply. With a `body` it is deferred: a read behind a write, or any request of a client that applies
  * backpressure. With an `err` it is a refused write. With neither it is in flight.
  */
-export class QueuedRequest {
+export class QueuedRequest implements RequestHeader, RequestArrival {
   readonly xid: number
   readonly type: number
-  /** When the request was received, on the monotonic clock. */
   readonly startedAt: number
   /** The error of a refused request, else 0. */
   readonly err: number
@@ -29,6 +48,11 @@ export class QueuedRequest {
   syncBody: Uint8Array | undefined = undefined
   /** As how many small reads a deferred read counts. */
   weight = 1
+  // See `RequestArrival`.
+  requestBytes = 0
+  ahead = 0
+  outstanding = 0
+  transactions = 0
 
   constructor(
     xid: number,
@@ -44,6 +68,23 @@ export class QueuedRequest {
     this.err = err
     this.identities = identities
     this.canStartEarly = canStartEarly
+  }
+
+  /**
+   * Notes the bytes of the request, and how long the queues were at its arrival. In fields, since an object of their own would cost
+   * every write.
+   */
+  arrived(requestBytes: number, ahead: number, outstanding: number, transactions: number): this {
+    this.requestBytes = requestBytes
+    this.ahead = ahead
+    this.outstanding = outstanding
+    this.transactions = transactions
+    return this
+  }
+
+  /** Takes over what was noted at the arrival of the request that it replaces. */
+  arrivedAs({ requestBytes, ahead, outstanding, transactions }: RequestArrival): this {
+    return this.arrived(requestBytes, ahead, outstanding, transactions)
   }
 
   /** Sets a body that fills its array. */
@@ -64,7 +105,7 @@ export class QueuedRequest {
  */
 export function startedSync(sync: QueuedRequest, err: number | undefined): QueuedRequest {
   const { xid, type, startedAt, identities, body, from, to } = sync
-  const started = new QueuedRequest(xid, type, startedAt, err, identities)
+  const started = new QueuedRequest(xid, type, startedAt, err, identities).arrivedAs(sync)
   const bytes = body!.slice(from, to)
   if (err === undefined) started.syncBody = bytes
   else if (err === ErrorCode.OK) started.setBody(bytes)

@@ -1,12 +1,14 @@
 import type { Clock, Logger } from '@zabra/runtime'
-import { errorName } from '@zabra/protocol'
-import { operationOf } from '../core/operations/index.ts'
+import { errorName, formatZxid, OpCode } from '@zabra/protocol'
+import { isRead, operationOf } from '../core/operations/index.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import { userNames } from '../audit/index.ts'
-import type { Identity } from '../core/types.ts'
+import type { Identity, Txn, Zxid } from '../core/types.ts'
 import type { StageTimes, WriteStages } from '../core/write-stages.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import { logContext, type LoggedClient } from './log-context.ts'
+import { cutName, pathIn } from './request-path.ts'
+import type { RequestArrival, RequestHeader } from './request-queue.ts'
 import { TokenBucket } from './token-bucket.ts'
 
 /** The client of a slow request. */
@@ -14,41 +16,80 @@ export interface SlowClient extends LoggedClient {
   readonly identities: readonly Identity[]
 }
 
-/** A request that took longer than `slow.request.ms`. Times are in milliseconds. */
+/** A request that took longer than `slow.request.ms`, or `slow.request.readMs` if it is a read. Times are in milliseconds. */
 export interface SlowRequest {
   /** When it was answered, milliseconds since 1970. */
   readonly at: number
   readonly op: string
-  /** The path of a write; absent for other requests and for multis. */
+  /**
+   * The path, or that of the first part of a multi, cut to 512 bytes. Absent where the request has none, and for a write that has
+   * failed.
+   */
   readonly path?: string
+  /** The number of parts of a multi that has not failed. */
+  readonly parts?: number
   readonly result: string
   readonly session: string
   readonly client: string
   readonly users: readonly string[]
   readonly tookMs: number
-  /** Bytes of the reply. */
+  /** Bytes of the request and of the reply, with their headers. */
+  readonly requestBytes: number
   readonly replyBytes: number
-  /** Of a write: the milliseconds of each stage. */
-  readonly stages?: StageTimes
+  /** Where the time went. Together the stages are `tookMs`. */
+  readonly stages: SlowStages
+  /** How long the queues were when it arrived. */
+  readonly queues: QueuesAtArrival
+  /** The epoch in which it was answered. */
+  readonly epoch: number
+  /** The transaction of a write; for a read the last one that the server had applied. Absent where the reply has none. */
   readonly zxid?: string
-  /** Writes of this server's clients without a reply at that time. */
-  readonly outstanding: number
 }
 
-/** What is known of a request when its reply is written. */
-export interface AnsweredRequest {
-  readonly type: number
+/** All stages of a write. A read has `queue`, until it is executed, and `reply`; a sync has `commit`, until it is done, and `reply`. */
+export type SlowStages =
+  | StageTimes
+  | Pick<StageTimes, 'queue' | 'reply'>
+  | Pick<StageTimes, 'commit' | 'reply'>
+
+export interface QueuesAtArrival {
+  /** Requests of its session without a reply. */
+  readonly session: number
+  /** Writes of this server's clients without a reply. */
+  readonly outstanding: number
+  /** Requests and transactions that waited to be prepared, committed or applied here, those of other servers' clients included. */
+  readonly transactions: number
+}
+
+/** A request whose reply is written: with its body if it waited, with its path if its reply took several turns. */
+export interface AnsweredRequest extends RequestHeader, Partial<RequestArrival> {
+  readonly body?: Uint8Array | undefined
+  readonly from?: number
+  readonly to?: number
+  readonly syncBody?: Uint8Array | undefined
+  readonly path?: string | undefined
+  /** When its execution began. */
+  readonly begunAt?: number
+}
+
+export interface WrittenReply {
   readonly err: number
-  /** When the request arrived, on the monotonic clock. */
-  readonly startedAt: number
-  readonly replyBytes: number
-  readonly write: AcceptedWrite | undefined
+  readonly zxid: Zxid
+  readonly bytes: number
+  /** When the turn began that wrote it, on the monotonic clock. */
+  readonly now: number
 }
 
 /** A slow request whose reply is not sent. `answeredAt` is when the reply was written. */
-interface UnsentReply extends AnsweredRequest {
+interface UnsentReply {
   readonly client: SlowClient
+  readonly users: readonly string[]
+  readonly request: RequestHeader & RequestArrival
+  readonly path: string | undefined
+  readonly begunAt: number
+  readonly reply: WrittenReply
   readonly answeredAt: number
+  readonly write: AcceptedWrite | undefined
 }
 
 /** Slow requests that are kept. */
@@ -57,10 +98,15 @@ const KEPT = 512
 const BURST = 10
 const LINES_PER_SECOND = 10
 
-/** Logs requests that took longer than a limit, and keeps the last of them. */
+/**
+ * Logs requests that took longer than a limit, and keeps the last of them. A fast request costs a comparison: what is reported of a slow
+ * one is in the objects that a request that waits has anyway.
+ */
 export class SlowRequests {
-  /** Milliseconds from which on a request is slow; Infinity where the settings turn this off. */
-  readonly limitMs: number
+  /** No request that took less is slow, in milliseconds; Infinity where the settings turn this off. */
+  readonly leastMs: number
+  readonly #limitMs: number
+  readonly #readLimitMs: number
   readonly #kept = new RingBuffer<SlowRequest | undefined>(undefined)
   readonly #tokens = new TokenBucket(BURST, 1000, LINES_PER_SECOND)
   readonly #options: SlowRequestsOptions
@@ -71,7 +117,9 @@ export class SlowRequests {
 
   constructor(options: SlowRequestsOptions) {
     this.#options = options
-    this.limitMs = options.limitMs === 0 ? Infinity : options.limitMs
+    this.#limitMs = options.limitMs || Infinity
+    this.#readLimitMs = options.readLimitMs || Infinity
+    this.leastMs = Math.min(this.#limitMs, this.#readLimitMs)
   }
 
   /** Yields the slow requests that are kept, the newest first. */
@@ -79,9 +127,24 @@ export class SlowRequests {
     for (let index = this.#kept.length - 1; index >= 0; index--) yield this.#kept.at(index)!
   }
 
-  /** Notes a slow request, whose reply is sent before the next call of `sent`. */
-  note(client: SlowClient, request: AnsweredRequest): void {
-    this.#unsent.push({ ...request, client, answeredAt: this.#options.clock.monotonic() })
+  isSlow(type: number, tookMs: number): boolean {
+    return tookMs >= (isOwnRead(type) ? this.#readLimitMs : this.#limitMs)
+  }
+
+  /** Notes a slow request, whose reply is sent before the next call of `sent`. Its body is used during the call only. */
+  note(client: SlowClient, request: AnsweredRequest, reply: WrittenReply, write?: AcceptedWrite): void {
+    const { xid, type, startedAt, begunAt = reply.now } = request
+    const { requestBytes = 0, ahead = 0, outstanding = 0, transactions = 0 } = request
+    this.#unsent.push({
+      client,
+      users: userNames(client.identities).map(cutName),
+      request: { xid, type, startedAt, requestBytes, ahead, outstanding, transactions },
+      path: request.path ?? pathOf(request),
+      begunAt,
+      reply,
+      answeredAt: this.#options.clock.monotonic(),
+      write,
+    })
   }
 
   /** Whether requests wait for `sent`. */
@@ -108,47 +171,66 @@ export class SlowRequests {
     logger.warn({ ...fields, ...omitted }, 'A request was slow')
   }
 
-  #describe(
-    { client, type, err, startedAt, answeredAt, replyBytes, write }: UnsentReply,
-    now: number,
-  ): SlowRequest {
-    const { clock, outstanding } = this.#options
+  #describe(unsent: UnsentReply, now: number): SlowRequest {
+    const { client, users, request, reply, write } = unsent
+    const { type, startedAt, requestBytes, ahead: session, outstanding, transactions } = request
+    const { clock, epoch } = this.#options
+    const path = write === undefined ? unsent.path : writtenPath(write.logged.txn)
     return {
       at: clock.wall(),
       op: operationOf(type).name,
-      ...(write === undefined ? {} : this.#describeWrite(write, answeredAt, now)),
-      result: errorName(err).toLowerCase(),
+      ...(path === undefined ? {} : { path: cutName(path) }),
+      ...(write?.logged.txn.type === OpCode.multi ? { parts: write.logged.txn.txns.length } : {}),
+      result: errorName(reply.err).toLowerCase(),
       ...logContext(client),
-      users: userNames(client.identities),
+      users,
       tookMs: rounded(now - startedAt),
-      replyBytes,
-      outstanding: outstanding(),
+      requestBytes,
+      replyBytes: reply.bytes,
+      stages: this.#stagesOf(unsent, now),
+      queues: { session, outstanding, transactions },
+      epoch: epoch(),
+      ...(reply.zxid > 0 ? { zxid: `0x${formatZxid(reply.zxid)}` } : {}),
     }
   }
 
-  #describeWrite(
-    { logged, startedAt }: AcceptedWrite,
-    answeredAt: number,
+  #stagesOf(
+    { request: { type, startedAt }, begunAt, answeredAt, write }: UnsentReply,
     now: number,
-  ): Pick<SlowRequest, 'path' | 'stages' | 'zxid'> {
-    const { header, txn } = logged
-    const stages = this.#options.stages.of(header.zxid, startedAt, answeredAt, now)
-    return {
-      ...('path' in txn ? { path: txn.path } : {}),
-      stages: Object.fromEntries(
-        Object.entries(stages).map(([stage, ms]: [string, number]) => [stage, rounded(ms)]),
-      ) as unknown as StageTimes,
-      zxid: `0x${header.zxid.toString(16)}`,
+  ): SlowStages {
+    if (write !== undefined) {
+      const stages = this.#options.stages.of(write.logged.header.zxid, startedAt, answeredAt, now)
+      const entries = Object.entries(stages).map(([stage, ms]: [string, number]) => [stage, rounded(ms)])
+      return Object.fromEntries(entries) as unknown as StageTimes
     }
+    const waited = rounded(begunAt - startedAt)
+    const reply = rounded(now - begunAt)
+    return type === OpCode.sync ? { commit: waited, reply } : { queue: waited, reply }
   }
 }
 
 export interface SlowRequestsOptions {
   readonly clock: Clock
   readonly logger: Logger
+  /** 0 turns the log of such requests off. */
   readonly limitMs: number
-  readonly outstanding: () => number
+  readonly readLimitMs: number
+  readonly epoch: () => number
   readonly stages: WriteStages
+}
+
+/** Whether a request is a read that no other server is asked for. */
+const isOwnRead = (type: number): boolean => type !== OpCode.sync && isRead(type)
+
+function pathOf({ type, body, from = 0, to = 0, syncBody }: AnsweredRequest): string | undefined {
+  if (syncBody !== undefined) return pathIn(type, syncBody, 0, syncBody.length)
+  return body === undefined ? undefined : pathIn(type, body, from, to)
+}
+
+function writtenPath(txn: Txn): string | undefined {
+  if (txn.type !== OpCode.multi) return 'path' in txn ? txn.path : undefined
+  for (const part of txn.txns) return writtenPath(part)
+  return undefined
 }
 
 const rounded = (ms: number): number => Math.round(ms * 10) / 10

@@ -3,6 +3,7 @@ import type { Clock } from '@zabra/runtime'
 import { userNames } from '../audit/index.ts'
 import type { SlowClient } from './slow-requests.ts'
 import { formatSessionId } from './log-context.ts'
+import { MAX_NAME_BYTES, pathIn } from './request-path.ts'
 import { SpaceSaving, type HeavyKey, type Usage } from './space-saving.ts'
 
 export const TOP_KINDS = ['path', 'session', 'address', 'identity'] as const
@@ -29,36 +30,8 @@ const LOOK_MS = 60_000
 const SAMPLED_RATE = 5000
 /** Requests that are counted in a second of a sample, about. */
 const SAMPLE = 2500
-/** Longest key in bytes; a longer path is cut. */
-const MAX_KEY_BYTES = 512
 /** Requests without a reply of which the path is kept. */
 const MAX_PENDING = 10_000
-/** Bytes of the header of a part in a multi. */
-const MULTI_HEADER_BYTES = 9
-
-/** Requests whose body begins with a path. */
-const WITH_PATH: ReadonlySet<number> = new Set([
-  OpCode.create,
-  OpCode.create2,
-  OpCode.createContainer,
-  OpCode.createTTL,
-  OpCode.delete,
-  OpCode.deleteContainer,
-  OpCode.exists,
-  OpCode.getData,
-  OpCode.setData,
-  OpCode.getACL,
-  OpCode.setACL,
-  OpCode.getChildren,
-  OpCode.getChildren2,
-  OpCode.getAllChildrenNumber,
-  OpCode.getEphemerals,
-  OpCode.sync,
-  OpCode.check,
-  OpCode.checkWatches,
-  OpCode.removeWatches,
-  OpCode.addWatch,
-])
 
 /** A request without a reply. */
 interface PendingRequest {
@@ -211,7 +184,7 @@ export class TopRequests {
       identities,
       session: formatSessionId(client.sessionId),
       address: client.host,
-      identity: userNames(identities).join(',').slice(0, MAX_KEY_BYTES),
+      identity: userNames(identities).join(',').slice(0, MAX_NAME_BYTES),
       pending: known?.pending ?? new Map<number, PendingRequest>(),
     }
     client.counted = counted
@@ -301,17 +274,4 @@ function merge(sketches: readonly SpaceSaving[]): HeavyKey[] {
       }
     }
   return [...merged.values()].toSorted((a, b) => b.weight - a.weight)
-}
-
-const decoder = new TextDecoder()
-
-/** Returns the path in a request, or in the first part of a multi; undefined when it has none. */
-function pathIn(type: number, bytes: Uint8Array, start: number, end: number): string | undefined {
-  const isMulti = type === OpCode.multi || type === OpCode.multiRead
-  if (!isMulti && !WITH_PATH.has(type)) return undefined
-  const at = isMulti ? start + MULTI_HEADER_BYTES : start
-  if (at + 4 > end) return undefined
-  const length = new DataView(bytes.buffer, bytes.byteOffset + at, 4).getInt32(0)
-  if (length <= 0 || at + 4 + length > end) return undefined
-  return decoder.decode(bytes.subarray(at + 4, at + 4 + Math.min(length, MAX_KEY_BYTES)))
 }

@@ -81,6 +81,10 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return this.#applyQueue.outstanding + this.#deferred
   }
 
+  get transactions(): number {
+    return this.#preparing.length + this.#applyQueue.length
+  }
+
   get queues(): Readonly<Record<string, number>> {
     return { prepare: this.#preparing.length, commit: this.#applyQueue.length, sync: this.pendingSyncs }
   }

@@ -128,6 +128,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     return this.#outstanding
   }
 
+  get transactions(): number {
+    return this.#applying.length
+  }
+
   get queues(): Readonly<Record<string, number>> {
     return { forward: this.#outstanding, apply: this.#applying.length, sync: this.#syncs.length }
   }

@@ -16,6 +16,7 @@ import type {
  */
 export class ReadOnlyPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly outstanding = 0
+  readonly transactions = 0
   readonly queues = {}
   readonly isWritable = false
   readonly digests: RecordedDigests = []

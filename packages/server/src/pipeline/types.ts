@@ -70,6 +70,8 @@ export type RecordedDigests = readonly { readonly zxid: Zxid; readonly digest: D
 export interface RequestPipeline {
   /** Counts the writes of this server's clients that are accepted and not answered. */
   readonly outstanding: number
+  /** Counts the requests and transactions that wait until they are prepared, committed or applied here, those of other servers included. */
+  readonly transactions: number
   /** How many requests and transactions wait, by what they wait for. */
   readonly queues: Readonly<Record<string, number>>
   /** Whether writes are accepted now: not while the disk is full, and never on a read-only server. */

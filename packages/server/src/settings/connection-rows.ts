@@ -136,6 +136,16 @@ export const connectionRows = {
     description:
       'Time from which on a request is logged as slow, at most ten a second, and kept for `GET /api/v1/slow`; 0 turns both off.',
   }),
+  slowRequestReadMs: row({
+    group: requests,
+    key: 'slow.request.readMs',
+    isOwn: true,
+    type: duration('ms'),
+    defaultValue: (inputs) => inputs.slowRequestMs,
+    defaultText: '`slow.request.ms`',
+    apacheDefault: 'none',
+    description: 'The same time for reads, which a server answers alone; 0 turns both off for them.',
+  }),
   connectionThrottleTokens: row({
     group: requests,
     key: 'connection_throttle_tokens',

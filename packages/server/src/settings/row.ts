@@ -6,6 +6,7 @@ export interface DefaultInputs {
   readonly tickTimeMs: number
   readonly juteMaxBufferBytes: number
   readonly flushDelayMs: number
+  readonly slowRequestMs: number
   readonly saslUsers: Readonly<Record<string, string>>
   readonly secureClientPort: number | undefined
   readonly sslProtocol: string

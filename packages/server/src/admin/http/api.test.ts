@@ -132,63 +132,6 @@ describe('the API', () => {
   })
 })
 
-describe('slow requests', () => {
-  it('are kept and logged with their stages, and quick ones are not', async () => {
-    await start({ slowRequestMs: 200 })
-    const client = await server.connect()
-    client.create(1, '/quick')
-    await server.untilIdle()
-    const unblock = server.blockDisk()
-    client.create(2, '/slow')
-    await server.advance(300)
-    unblock()
-    await server.untilIdle()
-    const { body } = await ask('/slow')
-    expect(body).toMatchObject({
-      requests: [
-        { op: 'CREA', path: '/slow', result: 'ok', session: idOf(client), users: ['127.0.0.1'], tookMs: 300 },
-      ],
-    })
-    const [slow] = (body as { requests: { stages: Record<string, number> }[] }).requests
-    // A slow disk is seen as such.
-    expect(slow!.stages).toEqual({
-      queue: 0,
-      prepare: 0,
-      proposal: 0,
-      sync: 300,
-      commit: 0,
-      apply: 0,
-      reply: 0,
-    })
-    expect(server.logLines.filter(({ sentence }) => sentence === 'A request was slow')).toHaveLength(1)
-  })
-
-  it('are logged ten times a second, and the last 512 are kept', async () => {
-    await start({ slowRequestMs: 1 })
-    const client = await server.connect()
-    const unblock = server.blockDisk()
-    for (let i = 0; i < 600; i++) client.create(i, `/n${i}`)
-    await server.advance(100)
-    unblock()
-    await server.untilIdle()
-    const { requests } = (await ask('/slow')).body as { requests: { path: string }[] }
-    expect(requests).toHaveLength(512)
-    expect(requests[0]!.path).toBe('/n599')
-    expect(server.logLines.filter(({ sentence }) => sentence === 'A request was slow')).toHaveLength(10)
-  })
-
-  it('are not kept with slow.request.ms=0', async () => {
-    await start({ slowRequestMs: 0 })
-    const client = await server.connect()
-    const unblock = server.blockDisk()
-    client.create(1, '/slow')
-    await server.advance(10_000)
-    unblock()
-    await server.untilIdle()
-    expect((await ask('/slow')).body).toEqual({ requests: [] })
-  })
-})
-
 describe('the level of the log', () => {
   const put = async (body: string): Promise<number> =>
     (await server.http.request('/api/v1/log-level', { method: 'PUT', body })).status

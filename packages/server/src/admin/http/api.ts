@@ -92,7 +92,8 @@ export const apiRoutes: readonly ApiRoute[] = [
     path: '/api/v1/slow',
     method: 'GET',
     role: 'view',
-    summary: 'Lists the last requests that took longer than slow.request.ms, the newest first.',
+    summary:
+      'Lists the last requests that took longer than slow.request.ms, or slow.request.readMs if they are reads, the newest first.',
     statuses: [200, 503],
     run: (call) =>
       withService(call, ({ slowRequests }) => json(200, { requests: [...slowRequests.newestFirst()] })),
