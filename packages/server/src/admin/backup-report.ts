@@ -3,6 +3,8 @@ export interface BackupReport {
   readonly url: string
   /** Whether this server writes the backups. */
   readonly isOnDuty: boolean
+  /** Whether it is known which member writes them: not right after a start. */
+  readonly isDecided: boolean
   /** The id of the member that writes them; undefined when none does, or it is not known. */
   readonly member: string | undefined
   readonly isRunning: boolean
@@ -24,6 +26,9 @@ export interface BackupReport {
 export interface WritesBackups {
   /** Returns a report for each target. */
   reports(): readonly BackupReport[]
-  /** Makes a backup with a snapshot in each target of which this server has the duty. Returns how many there are. */
-  runNow(): number
+  /**
+   * Begins a backup with a snapshot in each target of which this server has the duty. Waits a few seconds where no member has it yet.
+   * Resolves to how many there are.
+   */
+  runNow(): Promise<number>
 }

@@ -10,6 +10,7 @@ import {
   verifyPieces,
   type BackupStore,
 } from '../backup/index.ts'
+import { oneChunk } from '../backup/catalog.ts'
 import type { Member } from '../ensemble/member.ts'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer } from '../testing/test-server.ts'
@@ -53,6 +54,8 @@ async function describedBy(http: TestServer['http']): Promise<Described> {
   const { text } = await http.request('/api/v1/backups')
   return (JSON.parse(text) as { targets: Described[] }).targets[0]!
 }
+
+const askForBackup = (http: TestServer['http']) => http.request('/api/v1/backups', { method: 'POST' })
 
 describe('a server with a target of backups', () => {
   it('writes snapshots and the log at their intervals, and removes what no rule keeps', async () => {
@@ -160,16 +163,43 @@ describe('a server with a target of backups', () => {
 
   it('makes a backup when it is asked to', async () => {
     const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
-    const ask = async () => (await server.http.request('/api/v1/backups', { method: 'POST' })).status
-    expect(await ask()).toBe(409)
     await server.advance(MINUTE)
-    expect(await ask()).toBe(202)
+    expect(await askForBackup(server.http)).toMatchObject({ status: 202 })
     await server.untilIdle()
     expect((await Catalog.read(storeOn(server.disk, '/backup'))).snapshots.length).toBeGreaterThan(0)
     await server.stop()
     const without = await TestServer.start({ adminRoleBackup: ['ip:127.0.0.1'] })
     expect((await without.http.request('/api/v1/backups', { method: 'POST' })).status).toBe(404)
     await without.stop()
+  })
+
+  it('makes the backup that it is asked for right after its start, as soon as it has the duty', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
+    const asked = askForBackup(server.http)
+    await server.advance(5000)
+    expect(await asked).toMatchObject({ status: 202 })
+    await server.untilIdle()
+    expect((await Catalog.read(storeOn(server.disk, '/backup'))).snapshots).toHaveLength(1)
+    await server.stop()
+  })
+
+  it('answers within seconds when to ask again, while the claim of its last run is not old enough', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
+    await storeOn(server.disk, '/backup').target.write(
+      'duty',
+      oneChunk(new TextEncoder().encode(`1 0123456789abcdef 7 0\n`)),
+    )
+    const asked = askForBackup(server.http)
+    await server.advance(5000)
+    const { status, headers, text } = await asked
+    expect([status, headers['retry-after']]).toEqual([503, '10'])
+    expect(JSON.parse(text)).toMatchObject({
+      title: 'No member has the duty yet',
+      detail: expect.stringContaining('Ask again in 10 s'),
+    })
+    await server.advance(40_000)
+    expect(await askForBackup(server.http)).toMatchObject({ status: 202 })
+    await server.stop()
   })
 
   it('writes snapshots at the times of cron', async () => {
@@ -298,6 +328,23 @@ describe('an ensemble with a target of backups', () => {
     await ensemble.member(leader).stop()
     expect(ensemble.lines.filter((line) => / (?:warn|error) /.test(line))).toEqual([])
     expect(await pathsIn(storeOn(ensemble.sharedDisk, '/shared/backup'))).toEqual(['/last'])
+  })
+
+  it('names the member on duty to those who ask another one', async () => {
+    const ensemble = await Ensemble.start(3, {
+      ...SHARED,
+      backupMember: '3',
+      adminRoleBackup: ['ip:127.0.0.1'],
+    })
+    const asked = askForBackup(ensemble.member(1).http)
+    await ensemble.advance(5000)
+    expect(await asked).toMatchObject({ status: 503, text: expect.stringContaining('backup.member=3') })
+    await ensemble.advance(MINUTE)
+    expect(await askForBackup(ensemble.member(1).http)).toMatchObject({
+      status: 409,
+      text: expect.stringContaining('member 3'),
+    })
+    expect(await askForBackup(ensemble.member(3).http)).toMatchObject({ status: 202 })
   })
 
   it('leaves the duty to the member in the settings', async () => {

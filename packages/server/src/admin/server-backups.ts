@@ -24,8 +24,10 @@ import { paced } from './paced.ts'
 
 /** Time between two looks at the duty of a target. */
 const LOOK_MS = 10_000
-/** The same for targets that get the log more often. */
+/** The same for targets that get the log more often, and after a start until one member has the duty. */
 const LEAST_LOOK_MS = 1000
+/** Time that a request for a backup waits until one member has the duty. */
+const DECISION_MS = 4000
 /** Time without a sign of the member on duty after which another one takes over. */
 const SILENT_MS = 30_000
 /**
@@ -87,8 +89,9 @@ export class ServerBackups implements WritesBackups {
     for (const target of this.#targets) target.start(server)
   }
 
-  runNow(): number {
-    return this.#targets.filter((target) => target.runNow()).length
+  async runNow(): Promise<number> {
+    const begun = await Promise.all(this.#targets.map((target) => target.runNow()))
+    return begun.filter(Boolean).length
   }
 
   /** Cuts running backups short, and gives the duty to other members. */
@@ -125,6 +128,10 @@ class TargetBackups {
   /** When a backup was begun last, on the monotonic clock. */
   #begunAt = -Infinity
   #isSnapshotWanted = false
+  /** Until when this server looks often for a member on duty, on the monotonic clock. */
+  #hurriesUntil = -Infinity
+  /** Called after each look. */
+  readonly #onLooked = new Set<() => void>()
   #failures = 0
   #failuresInRow = 0
   #problem: string | undefined
@@ -164,6 +171,7 @@ class TargetBackups {
     return {
       url: this.#store.target.url,
       isOnDuty: this.#duty.isHeld,
+      isDecided: this.#isDecided,
       member: this.#duty.holder,
       isRunning: this.#running !== undefined,
       lastBackupAt: lastBackupAt === 0 ? undefined : lastBackupAt,
@@ -180,19 +188,42 @@ class TargetBackups {
 
   start(server: AdminTarget): void {
     this.#server = server
+    this.#hurriesUntil = this.#now() + 2 * SILENT_MS
     this.#scheduleLook()
   }
 
-  runNow(): boolean {
-    if (!this.#duty.isHeld) return false
+  async runNow(): Promise<boolean> {
+    if (!this.#isDecided) await this.#decision()
+    if (!this.#duty.isHeld || this.#isStopping) return false
     this.#isSnapshotWanted = true
     this.#runIfDue()
     return true
   }
 
+  /** Whether this server has the duty, or knows which other one has it: not by a claim of an earlier run of its own, or a damaged one. */
+  get #isDecided(): boolean {
+    const { isHeld, holder } = this.#duty
+    return isHeld || ![undefined, '?', String(this.#settings.serverId)].includes(holder)
+  }
+
+  /** Waits until one member has the duty, but not for long. */
+  #decision(): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel()
+        this.#onLooked.delete(onLooked)
+        resolve()
+      }
+      const onLooked = (): void => (this.#isDecided || this.#isStopping ? end() : undefined)
+      const cancel = this.#platform.clock.after(DECISION_MS, 'decision about the duty of backups', end)
+      this.#onLooked.add(onLooked)
+    })
+  }
+
   async close(): Promise<void> {
     this.#cancelLook()
     this.#isStopping = true
+    for (const onLooked of this.#onLooked) onLooked()
     await this.#withinStop(this.#finish())
     this.#isClosed = true
   }
@@ -221,9 +252,13 @@ class TargetBackups {
 
   #scheduleLook(): void {
     // Without transactions nothing is written: frequent looks cost a small request each.
-    const ms = Math.max(LEAST_LOOK_MS, Math.min(LOOK_MS, this.#intervalMs || LOOK_MS))
+    const isHurried = !this.#isDecided && this.#problem === undefined && this.#now() < this.#hurriesUntil
+    const ms = isHurried
+      ? LEAST_LOOK_MS
+      : Math.max(LEAST_LOOK_MS, Math.min(LOOK_MS, this.#intervalMs || LOOK_MS))
     this.#cancelLook = this.#platform.clock.after(ms, 'look at the duty of backups', () => {
       this.#looking = this.#look().finally(() => {
+        for (const onLooked of this.#onLooked) onLooked()
         if (!this.#isStopping) this.#scheduleLook()
       })
     })

@@ -52,8 +52,9 @@ export const backupRoutes: readonly ApiRoute[] = [
     path: '/api/v1/backups',
     method: 'POST',
     role: 'backup',
-    summary: 'Begins a backup with a snapshot, on the member on duty.',
-    statuses: [202, 404, 409],
+    summary:
+      'Begins a backup with a snapshot, on the member on duty. Waits up to four seconds where no member has the duty yet.',
+    statuses: [202, 404, 409, 503],
     run: ({ target }) => beginBackup(target),
   },
   {
@@ -138,12 +139,36 @@ function described({ url, lastBackupAt, intervalMs, contents, verified, ...repor
   }
 }
 
-function beginBackup({ backups }: AdminTarget): HttpResponse {
+/** Seconds after which to ask again while no member has the duty. */
+const DUTY_SECONDS = 10
+
+async function beginBackup({ backups, settings }: AdminTarget): Promise<HttpResponse> {
   if (backups === undefined)
     return problem(404, 'The server writes no backups', 'Set backup.target, and restart the server.')
-  if (backups.runNow() > 0) return json(202, {})
-  const members = backups.reports().map(({ url, member }) => `${url}: ${member ?? 'none yet'}`)
-  return problem(409, 'Another member has the duty', `Ask the member on duty of ${members.join(', ')}.`)
+  if ((await backups.runNow()) > 0) return json(202, {})
+  const reports = backups.reports()
+  const undecided = reports.filter(({ isDecided }) => !isDecided)
+  if (undecided.length > 0) return noDuty(undecided, settings)
+  const members = reports.map(({ url, member }) => `member ${member} for ${url}`)
+  return problem(409, 'Another member has the duty', `Send the request to ${members.join(', ')}.`)
+}
+
+function noDuty(
+  targets: readonly BackupReport[],
+  { backupMember }: Pick<AdminTarget['settings'], 'backupMember'>,
+): HttpResponse {
+  const urls = targets.map(({ url }) => url).join(', ')
+  const failed = targets.find((target) => target.problem !== undefined)
+  const reason =
+    failed === undefined
+      ? `One takes it within half a minute of a start, or of the last sign of the one before${backupMember === 'any' ? '' : `; backup.member=${backupMember} leaves it to some`}.`
+      : `${failed.url} cannot be used: ${failed.problem}.`
+  const answer = problem(
+    503,
+    'No member has the duty yet',
+    `No member writes backups to ${urls} now. ${reason} Ask again in ${DUTY_SECONDS} s; GET /api/v1/backups names the member.`,
+  )
+  return { ...answer, headers: { ...answer.headers, 'retry-after': String(DUTY_SECONDS) } }
 }
 
 async function takeOne({ target }: ApiCall): Promise<HttpResponse> {
