@@ -34,6 +34,7 @@
 //   ServerMetrics
 //   ServerSettings
 //   TlsUse
+//   TreeFindings
 //   checkFiles
 //   createServer
 //   defaults
@@ -182,6 +183,45 @@
 //   writeBackup
 //   writeSnapshotFile
 //   writeVerification
+
+// admin/http/tree-findings.d.ts
+
+export interface Examples<T> {
+    readonly count: number;
+    readonly first: readonly T[];
+}
+
+export interface TreeFindings {
+    readonly nodes: number;
+    readonly largestNode: {
+        readonly path: string;
+        readonly bytes: number;
+    };
+    readonly mostChildren: {
+        readonly path: string;
+        readonly children: number;
+    };
+    readonly sequences: Examples<{
+        readonly path: string;
+        readonly counter: number;
+    }>;
+    readonly quotas: Examples<{
+        readonly path: string;
+        readonly what: 'nodes' | 'bytes';
+        readonly limit: number;
+        readonly use: number;
+    }>;
+    readonly openSecrets: Examples<{
+        readonly path: string;
+        readonly anyone: 'reads' | 'changes';
+    }>;
+    readonly rootPermissions: string;
+    readonly ephemerals: readonly {
+        readonly session: string;
+        readonly nodes: number;
+        readonly bytes: number;
+    }[];
+}
 
 // backup/backup-writer.d.ts
 

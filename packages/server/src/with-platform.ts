@@ -2,6 +2,7 @@
 export { createServer } from './server.ts'
 export { checkFiles, tlsUses, type FileProblem, type TlsUse } from './check-files.ts'
 export type { Server, ServerMetrics } from './server-types.ts'
+export type { TreeFindings } from './admin/http/tree-findings.ts'
 export type { ServedPort } from './connections/listeners.ts'
 export { DamageError, FolderLockedError, LogFullError, RecoveryError } from './persistence/index.ts'
 export { defaults } from './settings/index.ts'

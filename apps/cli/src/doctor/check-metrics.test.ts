@@ -1,8 +1,9 @@
+import type { TreeFindings } from '@zabra/server/core'
 import { describe, expect, it } from 'vitest'
 import { idsOf } from '../testing/findings.ts'
 import { checkAgreement } from './check-agreement.ts'
 import { checkMetrics } from './check-metrics.ts'
-import { checkTree, type TreeAnswer } from './check-tree.ts'
+import { checkTree } from './check-tree.ts'
 import { MetricsText } from './metrics-text.ts'
 
 const DAY_MS = 86_400_000
@@ -77,7 +78,8 @@ describe('checkMetrics', () => {
 
 describe('checkTree', () => {
   const none = { count: 0, first: [] }
-  const quiet: TreeAnswer = {
+  const quiet: TreeFindings = {
+    nodes: 20,
     largestNode: { path: '/a', bytes: 1000 },
     mostChildren: { path: '/', children: 10 },
     sequences: none,

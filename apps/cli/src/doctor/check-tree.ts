@@ -1,25 +1,5 @@
+import type { TreeFindings } from '@zabra/server/core'
 import { finding, type Finding } from './finding.ts'
-
-/** The answer of `GET /api/v1/findings`. */
-export interface TreeAnswer {
-  readonly largestNode: { readonly path: string; readonly bytes: number }
-  readonly mostChildren: { readonly path: string; readonly children: number }
-  readonly sequences: Examples<{ readonly path: string; readonly counter: number }>
-  readonly quotas: Examples<{
-    readonly path: string
-    readonly what: 'nodes' | 'bytes'
-    readonly limit: number
-    readonly use: number
-  }>
-  readonly openSecrets: Examples<{ readonly path: string; readonly anyone: 'reads' | 'changes' }>
-  readonly rootPermissions: string
-  readonly ephemerals: readonly { readonly session: string; readonly nodes: number; readonly bytes: number }[]
-}
-
-interface Examples<T> {
-  readonly count: number
-  readonly first: readonly T[]
-}
 
 /** The longest packet that a client or member takes, where the server does not tell: the default of `jute.maxbuffer`. */
 const DEFAULT_PACKET_BYTES = 0xf_ffff
@@ -30,7 +10,7 @@ const MAX_CHILDREN = 20_000
 /** Checks what a server has found in its tree. `packetBytes` is its `jute.maxbuffer`. */
 export function* checkTree(
   where: string,
-  tree: TreeAnswer,
+  tree: TreeFindings,
   packetBytes = DEFAULT_PACKET_BYTES,
 ): Generator<Finding> {
   const { largestNode, mostChildren, rootPermissions, ephemerals } = tree
@@ -91,7 +71,7 @@ export function* checkTree(
 
 function* listed<T>(
   id: 'sequence-counter' | 'quota-near' | 'open-secret',
-  { count, first }: Examples<T>,
+  { count, first }: { readonly count: number; readonly first: readonly T[] },
   show: (one: T) => string,
   what: string,
   remedy: string,

@@ -1,9 +1,10 @@
+import type { TreeFindings } from '@zabra/server/core'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { textOf, type AdminClient } from '../session/admin-client.ts'
 import { checkAgreement } from './check-agreement.ts'
 import { checkMetrics, clockSkew, describeSkew } from './check-metrics.ts'
 import { checkRunning, type ClusterAnswer, type SelfAnswer } from './check-running.ts'
-import { checkTree, type TreeAnswer } from './check-tree.ts'
+import { checkTree } from './check-tree.ts'
 import { finding, type Finding } from './finding.ts'
 import { MetricsText } from './metrics-text.ts'
 
@@ -52,7 +53,7 @@ async function* examineServer(admin: AdminPort, self: SelfAnswer): AsyncGenerato
       return found
     },
     async () => {
-      const tree = await admin.json<TreeAnswer>('GET', '/api/v1/findings')
+      const tree = await admin.json<TreeFindings>('GET', '/api/v1/findings')
       return [...checkTree(where, tree, bytesOf(self.settings?.['jute.maxbuffer']))]
     },
   ]

@@ -22,12 +22,12 @@ const SECRET_NAME =
   /passw(?:or)?d|passphrase|secret|credential|api[-_.]?key|private[-_.]?key|access[-_.]?key|(?:^|[-_.])tokens?$|\.(?:pem|key|p12|jks)$/i
 
 /** How many there are, and the first of them. */
-interface Examples<T> {
-  count: number
-  readonly first: T[]
+export interface Examples<T> {
+  readonly count: number
+  readonly first: readonly T[]
 }
 
-/** What is unwise in a tree. It names nodes, and none of their data. */
+/** What is unwise in a tree: the answer of `GET /api/v1/findings`. It names nodes, and none of their data. */
 export interface TreeFindings {
   readonly nodes: number
   readonly largestNode: { readonly path: string; readonly bytes: number }
@@ -73,8 +73,8 @@ function* walk(
     { path: '/', bytes: 0 },
     { path: '/', children: 0 },
   ]
-  const sequences: TreeFindings['sequences'] = { count: 0, first: [] }
-  const openSecrets: TreeFindings['openSecrets'] = { count: 0, first: [] }
+  const sequences = new Collected<ExampleOf<'sequences'>>()
+  const openSecrets = new Collected<ExampleOf<'openSecrets'>>()
   const visit = (node: number): void => {
     const columns = store.columns(node)
     const slot = store.slot(node)
@@ -85,14 +85,14 @@ function* walk(
     if (children > mostChildren.children) Object.assign(mostChildren, { path: shown(tree, node), children })
     // Beyond the range it is below zero.
     if (counter < 0 || counter > NEAR * MAX_SEQUENCE)
-      note(sequences, () => ({ path: shown(tree, node), counter }))
+      sequences.add(() => ({ path: shown(tree, node), counter }))
     if (bytes <= 0) return
     const path = tree.pathOf(node)
     if (!SECRET_NAME.test(path.slice(path.lastIndexOf('/') + 1))) return
     const permissions = anyonesPermissions(tree, node)
     if ((permissions & (Perms.READ | Perms.WRITE)) === 0) return
     const anyone = (permissions & Perms.READ) === 0 ? 'changes' : 'reads'
-    note(openSecrets, () => ({ path: shown(tree, node), anyone }))
+    openSecrets.add(() => ({ path: shown(tree, node), anyone }))
   }
   const cursor = tree.scan()
   try {
@@ -104,7 +104,7 @@ function* walk(
 }
 
 function* quotasOf(tree: Tree): Generator<string, TreeFindings['quotas']> {
-  const found: TreeFindings['quotas'] = { count: 0, first: [] }
+  const found = new Collected<ExampleOf<'quotas'>>()
   let seen = 0
   for (const subject of tree.quotas.subjects()) {
     if (++seen % PER_STEP === 0) yield ''
@@ -116,10 +116,8 @@ function* quotasOf(tree: Tree): Generator<string, TreeFindings['quotas']> {
       least(limits.bytes, limits.byteHardLimit),
     ]
     const path = subject.slice(0, MAX_PATH)
-    if (used.count >= NEAR * nodes)
-      note(found, () => ({ path, what: 'nodes', limit: nodes, use: used.count }))
-    if (used.bytes >= NEAR * bytes)
-      note(found, () => ({ path, what: 'bytes', limit: bytes, use: used.bytes }))
+    if (used.count >= NEAR * nodes) found.add(() => ({ path, what: 'nodes', limit: nodes, use: used.count }))
+    if (used.bytes >= NEAR * bytes) found.add(() => ({ path, what: 'bytes', limit: bytes, use: used.bytes }))
   }
   return found
 }
@@ -153,8 +151,15 @@ function* ephemeralsOf({ owners, store }: Tree): Generator<string, TreeFindings[
   return found
 }
 
-function note<T>(examples: Examples<T>, example: () => T): void {
-  if (examples.count++ < MAX_EXAMPLES) examples.first.push(example())
+type ExampleOf<K extends 'sequences' | 'quotas' | 'openSecrets'> = TreeFindings[K]['first'][number]
+
+class Collected<T> implements Examples<T> {
+  count = 0
+  readonly first: T[] = []
+
+  add(example: () => T): void {
+    if (this.count++ < MAX_EXAMPLES) this.first.push(example())
+  }
 }
 
 function anyonesPermissions(tree: Tree, node: number): number {
