@@ -1,13 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Client, ConnectionLost, ErrorReply } from '../harness/client.ts'
+import type { NeutralClock } from './neutral-clock.ts'
 
-/** What was seen of a member between two times, in milliseconds. */
+/** What was seen of a member between two times, in milliseconds on a neutral clock. */
 export interface Sample {
   readonly from: number
   readonly to: number
   readonly isGood: boolean
 }
 
+/** Milliseconds on a neutral clock. */
 export interface Limits {
   /** How long a member may say that it is ready while clients fail. */
   readonly falselyReadyMs: number
@@ -21,7 +23,7 @@ interface Span {
 }
 
 const INTERVAL_MS = 50
-/** A probe that takes longer has failed. */
+/** A probe that takes longer, on the neutral clock, has failed. */
 const PROBE_MS = 1000
 
 /**
@@ -32,12 +34,14 @@ export class ReadinessWatch {
   readonly #port: number
   readonly #adminPort: number
   readonly #path: string
+  readonly #clock: NeutralClock
   readonly #verdicts: Sample[] = []
   readonly #probes: Sample[] = []
   readonly #end = new AbortController()
   readonly #loops: Promise<unknown>
 
-  constructor(port: number, adminPort: number, path: string) {
+  constructor(port: number, adminPort: number, path: string, clock: NeutralClock) {
+    this.#clock = clock
     this.#port = port
     this.#adminPort = adminPort
     this.#path = path
@@ -47,11 +51,11 @@ export class ReadinessWatch {
     ])
   }
 
-  /** Resolves to what the member says now; false when it does not answer. */
-  async isReady(): Promise<boolean> {
+  /** Resolves to what the member says now, of reads alone or of all requests; false when it does not answer. */
+  async isReady(query = ''): Promise<boolean> {
     try {
-      const signal = AbortSignal.timeout(PROBE_MS)
-      return (await fetch(`http://127.0.0.1:${this.#adminPort}/readyz`, { signal })).status === 200
+      const signal = this.#clock.after(PROBE_MS)
+      return (await fetch(`http://127.0.0.1:${this.#adminPort}/readyz${query}`, { signal })).status === 200
     } catch {
       return false
     }
@@ -71,9 +75,9 @@ export class ReadinessWatch {
 
   async #repeat(samples: Sample[], look: () => Promise<boolean>): Promise<void> {
     while (!this.#end.signal.aborted) {
-      const from = performance.now()
+      const from = this.#clock.now()
       const isGood = await look()
-      samples.push({ from, to: performance.now(), isGood })
+      samples.push({ from, to: this.#clock.now(), isGood })
       await wait(INTERVAL_MS)
     }
   }
@@ -86,11 +90,14 @@ export class ReadinessWatch {
       await client.set(this.#path, '')
       return true
     })()
-    const result = await Promise.race([writing.catch(isFailedProbe), wait(PROBE_MS, false)])
+    const result = await Promise.race([writing.catch(isFailedProbe), aborted(this.#clock.after(PROBE_MS))])
     void connecting.then((one) => (result ? one.close() : one.drop())).catch(() => {})
     return result
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<false> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }))
 
 /** Returns false for what a client may get from a server that serves no clients; throws anything else. */
 function isFailedProbe(error: unknown): false {
