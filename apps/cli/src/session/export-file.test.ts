@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -73,6 +73,18 @@ describe('an export read from a file', () => {
     expect(await contents(source)).toEqual(expected)
     await source.close()
     expect(kept().filter((name) => !before.includes(name))).toEqual([])
+  })
+
+  it.runIf(existsSync('/proc/self/fd'))('stays not open if it is a folder', async () => {
+    await expect(ExportFile.open(io(), folder)).rejects.toThrow(`Cannot read ${folder} (EISDIR)`)
+    const open = readdirSync('/proc/self/fd').flatMap((fd) => {
+      try {
+        return [readlinkSync(`/proc/self/fd/${fd}`)]
+      } catch {
+        return []
+      }
+    })
+    expect(open).not.toContain(folder)
   })
 
   it('keeps no data in memory, and one access list for all nodes with the same', async () => {

@@ -39,7 +39,7 @@ export class ExportFile {
   /** Opens a file, or standard input for `-`. Throws a `UsageError` for a file that cannot be read. */
   static async open(io: Io, file: string, chunk = CHUNK): Promise<ExportFile> {
     if (file === '-') return new ExportFile('standard input', await spool(io, io.stdin), chunk)
-    let handle: FileHandle
+    let handle: FileHandle | undefined
     try {
       handle = await open(file)
       const stat = await handle.stat()
@@ -47,6 +47,7 @@ export class ExportFile {
       // A named pipe can be read only once.
       if (!stat.isFile()) handle = await spool(io, handle.createReadStream())
     } catch (error) {
+      await handle?.close()
       const { code } = error as NodeJS.ErrnoException
       if (code === undefined) throw error
       throw new UsageError(`Cannot read ${file} (${code}). Check the path and its permissions.`)
