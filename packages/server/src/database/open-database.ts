@@ -45,6 +45,11 @@ export async function openDatabase(
     const epochs = isMember
       ? await openEpochFiles(disk, logger, folders.snapshots, recovery.lastZxid)
       : undefined
+    // A process that was killed may have renamed files that a power cut takes back: epochs, the cluster id, feature levels. What counts
+    // from here on must stay. Recovery has synced the folder of the newest log.
+    const isSynced = folders.logs === folders.snapshots && recovery.logs.length > 0
+    if (!isSynced && (!recovery.wasEmpty || (epochs !== undefined && epochs.accepted > 0)))
+      await disk.syncFolder(folders.snapshots)
     const snapshots = new SnapshotFiles({
       disk,
       folder: folders.snapshots,
