@@ -1492,7 +1492,9 @@ export interface ServerMetrics {
 
 // server.d.ts
 
-export declare function createServer(settings: ServerSettings, platform: Platform): Promise<Server>;
+export declare function createServer(settings: ServerSettings, platform: Platform, { featureLevel }?: {
+    readonly featureLevel?: number;
+}): Promise<Server>;
 
 // settings/admin-rows.d.ts
 

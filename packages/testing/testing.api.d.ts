@@ -199,6 +199,9 @@ export declare class SimulatedServer {
     readonly onReplaceDisk: (() => void)[];
     isSupervised: boolean;
     settings: ServerSettings;
+    featureLevel: number | undefined;
+    networkFactories: NetworkFactories | undefined;
+    onStop: ((stop: UnexpectedStop) => void) | undefined;
     constructor(world: SimulatedWorld, host: Host, id: number, settings: ServerSettings);
     get address(): ServerEndpoint;
     get isUp(): boolean;

@@ -9,15 +9,21 @@ import { EventLogger } from './logging/index.ts'
 import { readClusterId } from './persistence/index.ts'
 import type { Server } from './server-types.ts'
 import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
+import { FEATURE_LEVEL } from './version.ts'
 
 /**
  * Starts a server: a member of an ensemble where `settings.ensemble` names one, else a standalone server. Resolves when the ports are
  * open; a member does not wait for a leader. Rejects with a `DamageError` or `RecoveryError` when the files cannot be trusted, a
  * `FolderLockedError` when another server uses them, a `BackupError` when backups cannot be written as configured, a `NetworkError`
  * when a port cannot be bound, a `CertificateError` when a
- * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
+ * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do. `featureLevel` makes it act
+ * as another release, for tests of upgrades.
  */
-export async function createServer(settings: ServerSettings, platform: Platform): Promise<Server> {
+export async function createServer(
+  settings: ServerSettings,
+  platform: Platform,
+  { featureLevel = FEATURE_LEVEL }: { readonly featureLevel?: number } = {},
+): Promise<Server> {
   const log = new EventLogger(platform.logger, platform.clock)
   const identity = settings.ensemble === undefined ? {} : { member: settings.serverId }
   log.origin = () => identity
@@ -28,7 +34,7 @@ export async function createServer(settings: ServerSettings, platform: Platform)
   try {
     const backups = await ServerBackups.open(settings, logged)
     await admin.listen()
-    const member = await startMember(settings, logged, { admin, audit, backups, log })
+    const member = await startMember(settings, logged, { admin, audit, backups, log, featureLevel })
     audit?.recordServer('serverStart', 'success')
     return member
   } catch (error) {
@@ -42,14 +48,21 @@ export async function createServer(settings: ServerSettings, platform: Platform)
 async function startMember(
   settings: ServerSettings,
   platform: Platform,
-  { log, ...parts }: Pick<MemberParts, 'admin' | 'audit' | 'backups'> & { readonly log: EventLogger },
+  {
+    log,
+    featureLevel,
+    ...parts
+  }: Pick<MemberParts, 'admin' | 'audit' | 'backups'> & {
+    readonly log: EventLogger
+    readonly featureLevel: number
+  },
 ): Promise<Member> {
   let features: FeatureLevels
   const database = await openDatabase(settings, platform, {
     isMember: settings.ensemble !== undefined,
     // An earlier release would take the formats of a later one for damage.
     locked: async ({ snapshots }) => {
-      features = await FeatureLevels.load(platform.disk, snapshots)
+      features = await FeatureLevels.load(platform.disk, snapshots, featureLevel)
     },
   })
   try {

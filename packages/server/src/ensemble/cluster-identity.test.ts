@@ -2,6 +2,7 @@ import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it, vi } from 'vitest'
 import { NO_CLUSTER, parseConfiguration, type ClusterId } from '../core/quorum/index.ts'
 import { readClusterId } from '../persistence/index.ts'
+import { FEATURE_LEVEL } from '../version.ts'
 import { ClusterIdentity } from './cluster-identity.ts'
 
 const CONFIGURATION = parseConfiguration(
@@ -30,7 +31,7 @@ async function create(current: ClusterId, { hasData = true } = {}) {
   }
   const superseded = (error: Error): unknown => stops.push(error.message)
   const platform = { disk, random: new SeededRandom(1) }
-  const identity = new ClusterIdentity({ platform, database, superseded }, current)
+  const identity = new ClusterIdentity({ platform, database, release: FEATURE_LEVEL, superseded }, current)
   return { identity, disk, stops }
 }
 

@@ -15,12 +15,13 @@ import {
 import type { MemberExtension } from '../core/zab/index.ts'
 import type { Database } from '../database/index.ts'
 import { drawClusterId, writeClusterId } from '../persistence/index.ts'
-import { FEATURE_LEVEL } from '../version.ts'
 
 /** What a cluster identity needs of its member. */
 export interface ClusterIdentityOptions {
   readonly platform: Pick<Platform, 'disk' | 'random'>
   readonly database: Pick<Database, 'folders' | 'lastZxid' | 'epochs'>
+  /** The feature level of this release. */
+  readonly release: number
   /** Called when another member has shown that the ensemble was recovered without this one. */
   readonly superseded: (error: Error) => void
 }
@@ -57,7 +58,7 @@ export class ClusterIdentity {
 
   /** Returns what this member says of itself. */
   extension(sharesSecret = false): MemberExtension {
-    return { level: FEATURE_LEVEL, sharesSecret, hasData: this.#hasData, cluster: this.#current }
+    return { level: this.#options.release, sharesSecret, hasData: this.#hasData, cluster: this.#current }
   }
 
   get #hasData(): boolean {

@@ -110,7 +110,12 @@ export class Member implements Server, AdminTarget {
         joinerHosts: () => [...membership.memberHosts, ...settings.quorumJoinerHosts],
       }),
       cluster: new ClusterIdentity(
-        { platform, database, superseded: (error) => this.#fail(error) },
+        {
+          platform,
+          database,
+          release: features.release,
+          superseded: (error) => this.#fail(error),
+        },
         clusterId,
       ),
       features,

@@ -6,7 +6,7 @@ import {
   type ServerSettings,
 } from '@zabra/server/core'
 import { readLog, repairLog } from '@zabra/server/files'
-import type { Disk } from '@zabra/runtime'
+import type { Disk, NetworkFactories } from '@zabra/runtime'
 import type { CrashKind } from '../world/disk-image.ts'
 import type { Host } from '../world/process.ts'
 import type { SimulatedWorld } from '../world/world.ts'
@@ -59,6 +59,12 @@ export class SimulatedServer {
   readonly #world: SimulatedWorld
   /** Settings for the next start. */
   settings: ServerSettings
+  /** The feature level as which the next start acts; undefined for that of the sources. */
+  featureLevel: number | undefined
+  /** What servers listen with, other than on the network of the world. */
+  networkFactories: NetworkFactories | undefined
+  /** Called when the server has stopped, or failed to start, without being killed. */
+  onStop: ((stop: UnexpectedStop) => void) | undefined
 
   constructor(world: SimulatedWorld, host: Host, id: number, settings: ServerSettings) {
     this.#world = world
@@ -90,7 +96,9 @@ export class SimulatedServer {
     this.#damaged = undefined
     const repaired =
       damaged === undefined ? Promise.resolve() : truncateDamagedLog(incarnation.platform.disk, damaged)
-    const begun = repaired.then(() => createServer(this.settings, incarnation.platform))
+    const platform = { ...incarnation.platform, networkFactories: this.networkFactories }
+    const options = this.featureLevel === undefined ? {} : { featureLevel: this.featureLevel }
+    const begun = repaired.then(() => createServer(this.settings, platform, options))
     begun.then(
       (server) => {
         if (!incarnation.isAlive) return
@@ -148,13 +156,10 @@ export class SimulatedServer {
       this.repairs++
       this.#world.trace(undefined, 'cuts', `${this.host.name} ${message}`)
     } else {
-      this.stops.push({
-        server: this.host.name,
-        at: this.#world.now,
-        during,
-        reason: message,
-        code: codeOf(reason),
-      })
+      const { name } = this.host
+      const stop = { server: name, at: this.#world.now, during, reason: message, code: codeOf(reason) }
+      this.stops.push(stop)
+      this.onStop?.(stop)
     }
     this.crash('kill')
     this.#world.schedule(SUPERVISOR_MS, undefined, 'supervisor', () => {
