@@ -90,7 +90,11 @@ export class QuorumMonitor {
         : this.#parserToLearner(port, own, other, from.remoteEnd)
       this.#streams.set(from, stream)
     }
+    if (stream.isBroken) return
     stream.push(bytes)
+    // Nothing behind it would be checked.
+    if (stream.isBroken)
+      this.#report(`${from.owner.host.name} sent ${from.remoteEnd.owner.host.name} what is no packet`)
   }
 
   #parserToLearner(
