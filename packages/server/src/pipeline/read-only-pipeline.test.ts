@@ -2,6 +2,8 @@ import { CreateMode, ErrorCode, OpCode } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { LearnerSessions } from '../core/sessions/index.ts'
+import { createOf } from '../core/testing/create-of.ts'
+import { Tree } from '../core/tree/index.ts'
 import { ReadOnlyPipeline } from './read-only-pipeline.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 
@@ -77,5 +79,44 @@ describe('a read-only server', () => {
     )
     expect(await server.command('dump')).toContain('Global Sessions(1):\n0x55\t10000ms\n')
     expect(await server.command('mntr')).toContain('zk_server_state\tread-only\n')
+  })
+})
+
+describe('the pipeline of a read-only server', () => {
+  const given = () => {
+    const tree = new Tree({ digest: false, extendedTypes: false })
+    return { tree, pipeline: new ReadOnlyPipeline({ tree }) }
+  }
+
+  it('has nothing in flight, and answers pings', () => {
+    const { pipeline } = given()
+    expect([pipeline.outstanding, pipeline.queues, pipeline.digests]).toEqual([0, {}, []])
+    expect(pipeline.canAnswerPing()).toBe(true)
+    pipeline.end()
+  })
+
+  it('shows what its tree holds', () => {
+    const { tree, pipeline } = given()
+    expect(pipeline.lastVisibleZxid).toBe(0)
+    const parts = { data: new Uint8Array(0), parentCVersion: 1 }
+    tree.apply({ sessionId: 1n, cxid: 1, zxid: 0x1_0000_0007, time: 1 }, createOf('/a', parts))
+    expect(pipeline.lastVisibleZxid).toBe(0x1_0000_0007)
+  })
+
+  it('refuses writes and syncs', () => {
+    const { pipeline } = given()
+    expect(pipeline.isWritable).toBe(false)
+    expect(pipeline.write()).toBe(ErrorCode.NOTREADONLY)
+    const write = {} as Parameters<typeof pipeline.sync>[0]
+    const callback = {} as Parameters<typeof pipeline.sync>[1]
+    expect(pipeline.sync(write, callback)).toBe(ErrorCode.NOTREADONLY)
+  })
+
+  it('leaves sessions local, and revalidates no global one', () => {
+    const { pipeline } = given()
+    expect([pipeline.createSession(), pipeline.closeSession()]).toEqual([false, false])
+    const answers: boolean[] = []
+    pipeline.revalidate(0x55n, 10_000, { onRevalidated: (isAlive) => void answers.push(isAlive) })
+    expect(answers).toEqual([false])
   })
 })
