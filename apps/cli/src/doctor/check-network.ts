@@ -2,17 +2,30 @@ import type { EnsembleConfiguration } from '@zabra/server/settings'
 import { isLoopback } from './check-security.ts'
 import { finding, type Finding } from './finding.ts'
 
+/** An interface of this machine, and the longest packet in bytes that it sends. */
+export interface RoutedInterface {
+  readonly name: string
+  readonly mtu: number
+}
+
 export interface NetworkTools {
   /** Resolves to the addresses of a host. Rejects when there are none. */
   readonly resolve: (host: string) => Promise<readonly string[]>
   /** Resolves to the milliseconds that it took to open a TCP connection. Rejects with the reason otherwise. */
   readonly connect: (host: string, port: number) => Promise<number>
+  /** Resolves to the interface to an address; undefined where that cannot be seen. */
+  readonly interfaceTo: (address: string) => Promise<RoutedInterface | undefined>
 }
 
 /** Connections of which the fastest one counts as the round trip. */
 const ATTEMPTS = 3
 /** The round trip from which on it is reported, in milliseconds: every write takes one to a majority. */
 const FAR_MS = 50
+
+/** What every Ethernet carries, in bytes. */
+const USUAL_MTU = 1500
+/** The headers of IP and ICMP in a packet of `ping`, in bytes. */
+const PING_HEADERS = 28
 
 /** A member at an address. */
 interface Place {
@@ -26,8 +39,9 @@ export async function* checkNetwork(
   file: string,
   { members }: EnsembleConfiguration,
   self: number,
-  { resolve, connect }: NetworkTools,
+  { resolve, connect, interfaceTo }: NetworkTools,
 ): AsyncGenerator<Finding> {
+  const seen = new Set<string>()
   const open: Place[] = []
   for (const { id, addresses } of members.values())
     for (const { host, electionPort, quorumPort } of addresses) {
@@ -52,6 +66,7 @@ export async function* checkNetwork(
             : 'Correct /etc/hosts or the name service: this machine takes itself for that member.',
         )
       if (id === self) continue
+      if (!found.some(isLoopback)) yield* checkMtu(where, host, await interfaceTo(found[0]!), seen)
       const trip = await roundTrip(host, electionPort, connect)
       if (trip instanceof Error) yield unreachable(where, host, electionPort, trip.message)
       else {
@@ -66,6 +81,23 @@ export async function* checkNetwork(
       }
     }
   yield* checkQuorumPorts(open, connect)
+}
+
+/** Reports an interface with long packets once: whether the whole path carries them cannot be seen. */
+function* checkMtu(
+  where: string,
+  host: string,
+  route: RoutedInterface | undefined,
+  seen: Set<string>,
+): Generator<Finding> {
+  if (route === undefined || route.mtu <= USUAL_MTU || seen.has(route.name)) return
+  seen.add(route.name)
+  yield finding(
+    'long-packets',
+    where,
+    `packets to ${host} leave by ${route.name} with up to ${route.mtu} bytes`,
+    `Every device on the way must carry them: else members connect, and TLS handshakes and snapshots stand still. See whether ping -M do -s ${route.mtu - PING_HEADERS} ${host} is answered, or set the MTU of ${route.name} to ${USUAL_MTU}.`,
+  )
 }
 
 /** The leader alone listens on its quorum port: elsewhere a connection is refused at once, unless something drops it. */

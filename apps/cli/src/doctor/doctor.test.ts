@@ -15,9 +15,9 @@ import { checkData, type DataTools } from './check-data.ts'
 import { checkMachine } from './check-machine.ts'
 import { coresOf, timeServices } from './machine-facts.ts'
 import { checkAccessLists, checkMigration, startVariables } from './check-migration.ts'
-import { checkNetwork } from './check-network.ts'
+import { checkNetwork, type NetworkTools } from './check-network.ts'
 import { checkRunning, type ClusterAnswer } from './check-running.ts'
-import { FINDINGS } from './finding.ts'
+import { FINDINGS, type Finding } from './finding.ts'
 
 const docs = new URL('../../../../docs/', import.meta.url)
 const readPage = (name: string): string => readFileSync(new URL(name, docs), 'utf8')
@@ -302,7 +302,11 @@ describe('checkData', () => {
 
 describe('checkNetwork', () => {
   const configuration = parseConfiguration('server.1=a:1:2;3\nserver.2=b:1:2;3')
-  const tools = { resolve: async () => ['10.0.0.1'], connect: async () => 1 }
+  const tools: NetworkTools = {
+    resolve: async () => ['10.0.0.1'],
+    connect: async () => 1,
+    interfaceTo: async () => ({ name: 'eth0', mtu: 1500 }),
+  }
   const check = (changes: Partial<typeof tools>) =>
     idsOf(checkNetwork('zoo.cfg', configuration, 1, { ...tools, ...changes }))
   const fail = async (): Promise<never> => {
@@ -320,6 +324,16 @@ describe('checkNetwork', () => {
     expect(await check({ connect: async () => 80 })).toEqual(['far-member'])
     let calls = 0
     expect(await check({ connect: async () => (calls++ === 1 ? 2 : 80) })).toEqual([])
+  })
+
+  it('finds an interface to members whose packets are longer than usual, once, and none to this machine', async () => {
+    const interfaceTo = async () => ({ name: 'eth0', mtu: 9000 })
+    const three = parseConfiguration('server.1=zk1:1:2;3\nserver.2=zk2:1:2;3\nserver.3=zk3:1:2;3')
+    const found: Finding[] = []
+    for await (const one of checkNetwork('zoo.cfg', three, 1, { ...tools, interfaceTo })) found.push(one)
+    expect(found).toMatchObject([{ id: 'long-packets', remedy: expect.stringContaining('-s 8972 zk2') }])
+    expect(await check({ interfaceTo: async () => undefined })).toEqual([])
+    expect(await check({ interfaceTo, resolve: async () => ['127.0.0.1'] })).not.toContain('long-packets')
   })
 
   it('finds names that are the machine itself here', async () => {

@@ -12,6 +12,7 @@ import { checkConfiguration } from './check-configuration.ts'
 import { checkData, lockOwner } from './check-data.ts'
 import { checkNetwork, type NetworkTools } from './check-network.ts'
 import { finding, type Finding } from './finding.ts'
+import { interfaceTo } from './interface-to.ts'
 import { readIfExists } from './machine-facts.ts'
 import { checkSyncs, measureSyncs } from './sync-benchmark.ts'
 
@@ -117,6 +118,7 @@ const network: NetworkTools = {
       socket.once('timeout', () => socket.destroy(new Error(`no answer within ${CONNECT_TIMEOUT_MS} ms`)))
       socket.once('error', failed)
     }),
+  interfaceTo,
 }
 
 /**

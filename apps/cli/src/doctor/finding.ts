@@ -21,6 +21,7 @@ export const FINDINGS = {
   unreachable: ['warning', 'operate.md#change-its-members'],
   'name-loopback': ['warning', 'operate.md#change-its-members'],
   'far-member': ['warning', 'operate.md#change-its-members'],
+  'long-packets': ['info', 'doctor.md'],
   'tls-store': ['error', 'operate.md#encrypt-it'],
   'tls-chain': ['error', 'operate.md#encrypt-it'],
   'tls-chain-not-known': ['info', 'operate.md#encrypt-it'],
