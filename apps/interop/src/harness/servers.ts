@@ -102,6 +102,9 @@ export function spawnOwned(
   return child
 }
 
+/** The longest start of a server, on a busy machine too; less than the time limit of hooks, so that its output is in the error. */
+const START_MS = 55_000
+
 /** A server process with its own port and folder. */
 export class Server {
   readonly kind: Kind
@@ -189,7 +192,7 @@ export class Server {
   }
 
   async #ready(): Promise<void> {
-    const deadline = Date.now() + 30_000
+    const deadline = Date.now() + START_MS
     while (Date.now() < deadline) {
       if (!this.isRunning) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
       if (
@@ -200,7 +203,7 @@ export class Server {
       await new Promise((done) => setTimeout(done, 20))
     }
     await this.kill()
-    throw new Error(`The ${this.kind} server did not serve within 30 s:\n${this.#output}`)
+    throw new Error(`The ${this.kind} server did not serve within ${START_MS / 1000} s:\n${this.#output}`)
   }
 
   /** Returns whether the TLS port is open: Apache ZooKeeper serves its plain port before. */
