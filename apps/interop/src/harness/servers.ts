@@ -219,6 +219,11 @@ export class Server {
     return open
   }
 
+  /** Descriptors that the process has open: files, sockets, pipes. */
+  get openDescriptors(): number {
+    return readdirSync(`/proc/${this.#child?.pid}/fd`).length
+  }
+
   /** Resident memory in bytes. */
   get residentBytes(): number {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.#child?.pid}/status`, 'utf8'))?.[1]) * 1024
