@@ -192,6 +192,21 @@ describe('slow requests', () => {
     ])
   })
 
+  it('name eight users of a client at most', async () => {
+    await start({ slowRequestMs: 200 })
+    const client = await server.connect()
+    for (let user = 0; user < 12; user++)
+      client.ask(-4, OpCode.auth, (w) => {
+        w.int(0)
+        w.string('digest')
+        w.buffer(new TextEncoder().encode(`user-${user}-${'x'.repeat(1000)}:secret`))
+      })
+    await server.untilIdle()
+    await onSlowDisk(() => client.create(1, '/slow'))
+    const [{ users }] = (await slow()) as [SlowRequest]
+    expect(users.map(({ length }) => length)).toEqual([9, ...Array<number>(7).fill(512)])
+  })
+
   it('have a limit of their own where they are reads', async () => {
     await start({ slowRequestMs: 200, slowRequestReadMs: 50 })
     const client = await server.connect()

@@ -31,6 +31,7 @@ export interface SlowRequest {
   readonly result: string
   readonly session: string
   readonly client: string
+  /** The first eight users of the client, each cut to 512 bytes. */
   readonly users: readonly string[]
   readonly tookMs: number
   /** Bytes of the request and of the reply, with their headers. */
@@ -94,6 +95,8 @@ interface UnsentReply {
 
 /** Slow requests that are kept. */
 const KEPT = 512
+/** Users of a client that are named. */
+const MAX_USERS = 8
 /** Lines of the log: at once, and per second. */
 const BURST = 10
 const LINES_PER_SECOND = 10
@@ -137,7 +140,7 @@ export class SlowRequests {
     const { requestBytes = 0, ahead = 0, outstanding = 0, transactions = 0 } = request
     this.#unsent.push({
       client,
-      users: userNames(client.identities).map(cutName),
+      users: userNames(client.identities.slice(0, MAX_USERS)).map(cutName),
       request: { xid, type, startedAt, requestBytes, ahead, outstanding, transactions },
       path: request.path ?? pathOf(request),
       begunAt,
