@@ -51,6 +51,7 @@
 //   TlsNetwork
 //   TlsOptionError
 //   TlsOptions
+//   TlsParameters
 //   TlsVersion
 //   Transport
 //   WebSocketListenOptions
@@ -238,6 +239,7 @@ export interface HttpRequest {
     readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
     readonly remote: Address;
     readonly isSecure: boolean;
+    readonly tls?: TlsParameters | undefined;
     readonly peer: PeerIdentity | undefined;
     readonly body: AsyncIterable<Uint8Array>;
 }
@@ -416,6 +418,7 @@ export interface Connection {
     readonly local: Address;
     readonly transport?: Transport | undefined;
     readonly isSecure?: boolean | undefined;
+    readonly tls?: TlsParameters | undefined;
     readonly peerCertificates?: readonly Uint8Array[] | undefined;
     readonly peer?: PeerIdentity | undefined;
     readonly bufferedBytes: number;
@@ -467,6 +470,11 @@ export declare class NetworkError extends Error {
 export interface PeerIdentity {
     readonly subject: string;
     readonly alternativeNames: readonly AlternativeName[];
+}
+
+export interface TlsParameters {
+    readonly version: string;
+    readonly cipher: string;
 }
 
 export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket';
@@ -573,6 +581,7 @@ export interface Upgrade {
     readonly head: Buffer;
     readonly isSecure: boolean;
     readonly peer: PeerIdentity | undefined;
+    readonly tls?: TlsParameters | undefined;
 }
 
 export interface UpgradeListener {

@@ -950,6 +950,7 @@ export declare class Tree {
     readonly owners: OwnerIndex;
     readonly quotas: QuotaIndex;
     lastZxid: Zxid;
+    deletedVersion: number;
     constructor(options: TreeOptions);
     get options(): TreeOptions;
     matches(digest: Digest): boolean;

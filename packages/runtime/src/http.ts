@@ -1,4 +1,4 @@
-import type { Address, Listener, PeerIdentity } from './network.ts'
+import type { Address, Listener, PeerIdentity, TlsParameters } from './network.ts'
 
 /** An HTTP request. Header names are in lower case. */
 export interface HttpRequest {
@@ -9,6 +9,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly remote: Address
   readonly isSecure: boolean
+  /** What the TLS handshake has agreed on; undefined without TLS. */
+  readonly tls?: TlsParameters | undefined
   /** The identity of a client that has shown a certificate. */
   readonly peer: PeerIdentity | undefined
   /** The body in chunks. It is read from the network as fast as the iterator asks. */

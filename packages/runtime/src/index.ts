@@ -14,6 +14,7 @@ export type {
   Listener,
   Network,
   PeerIdentity,
+  TlsParameters,
   Transport,
 } from './network.ts'
 export { CertificateError, TlsOptionError } from './tls.ts'

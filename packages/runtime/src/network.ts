@@ -21,6 +21,14 @@ export interface AlternativeName {
   readonly value: string
 }
 
+/** What a TLS handshake has agreed on. */
+export interface TlsParameters {
+  /** The protocol, such as `TLSv1.3`. */
+  readonly version: string
+  /** The cipher suite by its name in the register of IANA, such as `TLS_AES_256_GCM_SHA384`. */
+  readonly cipher: string
+}
+
 /** The types of subject alternative names that can be written as text (RFC 5280). */
 export const AlternativeNameType = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7, registered: 8 } as const
 
@@ -54,6 +62,8 @@ export interface Connection {
   readonly transport?: Transport | undefined
   /** Whether the transport encrypts and authenticates the bytes. Absent is false. */
   readonly isSecure?: boolean | undefined
+  /** What the TLS handshake has agreed on. Absent without TLS, where it is not known, and once the connection is closed. */
+  readonly tls?: TlsParameters | undefined
   /** The certificates that the peer has shown, in DER: its own, then those that have signed it. Absent when it has shown none. */
   readonly peerCertificates?: readonly Uint8Array[] | undefined
   /**

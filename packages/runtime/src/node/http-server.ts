@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from '../http.ts'
 import type { PeerIdentity } from '../network.ts'
 import { listenForSockets } from './network.ts'
+import { tlsParametersOf } from './tls-parameters.ts'
 import type { NodeTlsNetwork } from './tls.ts'
 
 /** Longest request line and headers in bytes. */
@@ -204,6 +205,7 @@ function requestOf(message: IncomingMessage, { isSecure, peer }: ConnectionDetai
     headers,
     remote: { host: socket.remoteAddress ?? 'unknown', port: socket.remotePort ?? 0 },
     isSecure,
+    tls: tlsParametersOf(socket),
     peer,
     body: message,
   }

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { NetworkError, type Listener, type PeerIdentity } from '../network.ts'
+import { NetworkError, type Listener, type PeerIdentity, type TlsParameters } from '../network.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { PendingSockets, remoteName } from './pending-sockets.ts'
+import { tlsParametersOf } from './tls-parameters.ts'
 import type { NodeTlsNetwork } from './tls.ts'
 
 /** An HTTP request to upgrade to another protocol, with its socket. */
@@ -14,6 +15,7 @@ export interface Upgrade {
   readonly head: Buffer
   readonly isSecure: boolean
   readonly peer: PeerIdentity | undefined
+  readonly tls?: TlsParameters | undefined
 }
 
 /** Listens for HTTP upgrade requests. */
@@ -59,7 +61,14 @@ export function httpUpgrades({
       server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
         opening.ready(socket)
         socket.setNoDelay(true)
-        upgrade({ request, socket, head, isSecure: tls !== undefined, peer: peers.get(socket) })
+        upgrade({
+          request,
+          socket,
+          head,
+          isSecure: tls !== undefined,
+          peer: peers.get(socket),
+          tls: tlsParametersOf(request.socket),
+        })
       })
       const take = (socket: Socket): void => {
         if (opening.admit(socket, refused)) server.emit('connection', socket)

@@ -6,8 +6,10 @@ import {
   type Connection,
   type ConnectionHandler,
   type PeerIdentity,
+  type TlsParameters,
 } from '../network.ts'
 import { queueClose } from './close-queue.ts'
+import { tlsParametersOf } from './tls-parameters.ts'
 
 /** Node reports a chunk as written when the system has copied it; Bun and Deno may still hold it then. */
 const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined
@@ -69,6 +71,10 @@ export class SocketConnection implements Connection {
 
   get isSecure(): boolean {
     return this.transport === 'tls'
+  }
+
+  get tls(): TlsParameters | undefined {
+    return tlsParametersOf(this.#socket)
   }
 
   get bufferedBytes(): number {

@@ -250,6 +250,8 @@ describe('versions and cipher suites', () => {
     const socket = connectTls({ port: server.address.port, host: '127.0.0.1', rejectUnauthorized: false })
     await once(socket, 'secureConnect')
     expect(socket.getCipher().standardName).toBe(suite)
+    const accepted = (await server.next()) as Connection
+    expect(accepted.tls).toEqual({ version: 'TLSv1.2', cipher: suite })
     socket.destroy()
     await expect(serve({ ciphers: ['TLS_NONSENSE'] })).rejects.toThrow(/got "TLS_NONSENSE"/)
     const none = serve({ ciphers: [suite], versions: ['TLSv1.3'] })

@@ -6,6 +6,7 @@ import {
   type Connection,
   type ConnectionHandler,
   type PeerIdentity,
+  type TlsParameters,
 } from '../network.ts'
 import { PartialMessage } from './partial-message.ts'
 
@@ -24,6 +25,7 @@ export interface WebSocketConnectionOptions {
   readonly local: Address
   readonly isSecure: boolean
   readonly peer: PeerIdentity | undefined
+  readonly tls?: TlsParameters | undefined
   readonly clock: Clock
   /** 0 sends no pings. */
   readonly pingIntervalMs: number
@@ -37,6 +39,7 @@ export class WebSocketConnection implements Connection {
   readonly local: Address
   readonly isSecure: boolean
   readonly peer: PeerIdentity | undefined
+  readonly tls: TlsParameters | undefined
   readonly transport = 'webSocket'
   readonly #webSocket: WebSocket
   readonly #clock: Clock
@@ -56,7 +59,7 @@ export class WebSocketConnection implements Connection {
 
   constructor(
     webSocket: WebSocket,
-    { remote, local, isSecure, peer, clock, pingIntervalMs, socket }: WebSocketConnectionOptions,
+    { remote, local, isSecure, peer, tls, clock, pingIntervalMs, socket }: WebSocketConnectionOptions,
   ) {
     this.#webSocket = webSocket
     this.#clock = clock
@@ -64,6 +67,7 @@ export class WebSocketConnection implements Connection {
     this.local = local
     this.isSecure = isSecure
     this.peer = peer
+    this.tls = tls
     webSocket.binaryType = 'nodebuffer'
     webSocket.on('message', (data: Buffer, isBinary) => this.#message(data, isBinary))
     webSocket.on('error', (error) => (this.#cause ??= error))

@@ -67,7 +67,7 @@ class WebSocketNetwork implements Network {
     return upgrades.listen(
       at,
       (upgrade) => {
-        const { request, socket, head, isSecure, peer } = upgrade
+        const { request, socket, head, isSecure, peer, tls } = upgrade
         const reason = this.#refusalOf(upgrade)
         if (reason !== undefined) {
           refused(new NetworkError(`A WebSocket was refused: ${reason.text}`, 'EACCES'))
@@ -81,6 +81,7 @@ class WebSocketNetwork implements Network {
             local: { host: localAddress, port: localPort },
             isSecure,
             peer,
+            tls,
             clock,
             pingIntervalMs,
             socket,

@@ -261,6 +261,7 @@ describe('a WebSocket listener', () => {
     const { connection } = await server.next()
     expect(connection).toMatchObject({ isSecure: true, transport: 'webSocket' } satisfies Partial<Connection>)
     expect(connection.peer?.subject).toMatch(/^CN=alice,/)
+    expect(connection.tls?.version).toBe('TLSv1.3')
   })
 
   it('answers a plain HTTP request with 426', async () => {

@@ -76,7 +76,7 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   execute(name: string, argument: Uint8Array, connection: ConnectionReport): string | AsyncGenerator<string> {
-    if (CHANGING.has(name)) this.#recordCommand(name, connection.host)
+    if (CHANGING.has(name)) this.#recordCommand(name, connection)
     if (!this.#allowed.has(name)) return `${name} is not executed because it is not in the whitelist.\n`
     const handler = this.#handlers.get(name)!
     // The role may end with such a command, and the connection with the role.
@@ -91,9 +91,9 @@ export class FourLetterCommands implements CommandExecutor {
     else yield* this.#answers.chunksOf(answer)
   }
 
-  #recordCommand(operation: string, ip: string): void {
+  #recordCommand(operation: string, { host: ip, origin }: ConnectionReport): void {
     const result = this.#allowed.has(operation) ? 'success' : 'failure'
-    this.#server.audit?.record({ category: 'admin', operation, result, ip })
+    this.#server.audit?.record({ category: 'admin', operation, result, ip, origin, via: 'word' })
   }
 
   #version(): string {

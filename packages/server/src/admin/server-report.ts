@@ -29,6 +29,7 @@ export type ConnectionReport = Pick<
   | 'flow'
   | 'watchedPaths'
   | 'isSecure'
+  | 'origin'
   | 'destroy'
 >
 

@@ -1,9 +1,14 @@
 import { errorName, Perms, type ACL } from '@zabra/protocol'
+import type { Connection } from '@zabra/runtime'
 import { maskDigests } from '../core/auth/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
+import type { ClientOrigin } from '../pipeline/index.ts'
 
 /** What a line of the audit log is about; `audit.events` chooses among them. */
-export type AuditCategory = 'writes' | 'auth' | 'sessions' | 'admin'
+export type AuditCategory = 'writes' | 'auth' | 'sessions' | 'admin' | 'config' | 'reads'
+
+/** How a request came: in the protocol of clients, over HTTP, or as a four-letter word. */
+export type AuditVia = 'zk' | 'http' | 'word'
 
 /** The result of an event. `invoked`: the outcome is not known when the line is written. */
 export type AuditResult = 'success' | 'failure' | 'invoked'
@@ -19,6 +24,9 @@ export interface AuditEvent {
   readonly users?: readonly string[] | undefined
   /** The IP address of the client. */
   readonly ip?: string | undefined
+  /** Where the client connects from; absent where only its address is known. */
+  readonly origin?: ClientOrigin | undefined
+  readonly via?: AuditVia | undefined
   readonly path?: string | undefined
   /** The create mode of a creation, as text. */
   readonly mode?: string | undefined
@@ -29,16 +37,29 @@ export interface AuditEvent {
   readonly xid?: number | undefined
   /** The version of the data or of the ACL after the change. */
   readonly version?: number | undefined
+  /** The version before the change. */
+  readonly versionBefore?: number | undefined
   /** Bytes of data. */
   readonly bytes?: number | undefined
   /** The scheme of a login. */
   readonly scheme?: string | undefined
+  /** What was changed to what, in a change of the server itself. */
+  readonly detail?: string | undefined
   /** Lines that are missing in the log before this one. */
   readonly lost?: number | undefined
 }
 
 /** Who a client is, in its lines. */
-export type AuditClient = Pick<AuditEvent, 'session' | 'users' | 'ip'>
+export type AuditClient = Pick<AuditEvent, 'session' | 'users' | 'ip' | 'origin' | 'via'>
+
+/** Returns where the client of a connection or of an HTTP request connects from. */
+export function originOf(
+  ip: string,
+  { remote, tls, peer }: Pick<Connection, 'remote' | 'tls' | 'peer'>,
+): ClientOrigin {
+  const subject = peer === undefined ? {} : { subject: peer.subject }
+  return { ip, port: remote.port, tls: tls === undefined ? undefined : { ...tls, ...subject } }
+}
 
 /** What a line says about its place in the log. */
 export interface AuditStamp {
@@ -75,33 +96,48 @@ function clientText({ session, users, ip }: AuditEvent): string {
 
 /** Formats an event as Apache ZooKeeper does: `key=value` fields separated by tabs, in its order. */
 export function apacheLine(event: AuditEvent): string {
-  const { path, mode, acl, scheme, lost, result } = event
+  const { path, mode, acl, scheme, detail, lost, result } = event
   let line = `${clientText(event)}operation=${escape(event.operation)}\t`
   if (path !== undefined) line += `znode=${escape(path)}\t`
   if (mode !== undefined) line += `znode_type=${mode}\t`
   if (acl !== undefined) line += `acl=${escape(aclTexts(acl).join(','))}\t`
   if (scheme !== undefined) line += `scheme=${escape(scheme)}\t`
+  if (detail !== undefined) line += `detail=${escape(detail)}\t`
   if (lost !== undefined) line += `lost=${lost}\t`
   return `${line}result=${result}`
 }
 
-/** Returns the fields of an event for a line of JSON. Ids are texts, since they may exceed 2^53. */
+/**
+ * Returns the fields of an event for a line of JSON. Ids are texts, since they may exceed 2^53. `JSON.stringify` leaves out those that
+ * are undefined.
+ */
 export function jsonFields(event: AuditEvent, { time, id, serverId }: AuditStamp): object {
-  const { category, operation, session, users, acl, error, zxid, ...rest } = event
+  const { session, origin, acl, error, zxid } = event
   return {
     time: new Date(time).toISOString(),
     id,
     member: serverId,
-    event: category,
-    operation,
-    ...(session === undefined ? {} : { session: hex(session) }),
-    ...(users === undefined ? {} : { user: users }),
-    ...rest,
-    ...(acl === undefined ? {} : { acl: aclTexts(acl) }),
-    ...(zxid === undefined ? {} : { zxid: hex(zxid) }),
-    ...(error === undefined
-      ? {}
-      : { error: typeof error === 'number' ? errorName(error).toLowerCase() : error }),
+    event: event.category,
+    op: event.operation,
+    result: event.result,
+    error: typeof error === 'number' ? errorName(error).toLowerCase() : error,
+    session: session === undefined ? undefined : hex(session),
+    user: event.users,
+    ip: event.ip,
+    port: origin?.port,
+    via: event.via,
+    tls: origin?.tls,
+    path: event.path,
+    mode: event.mode,
+    version: event.version,
+    versionBefore: event.versionBefore,
+    zxid: zxid === undefined ? undefined : hex(zxid),
+    bytes: event.bytes,
+    acl: acl === undefined ? undefined : aclTexts(acl),
+    requestId: event.xid,
+    scheme: event.scheme,
+    detail: event.detail,
+    lost: event.lost,
   }
 }
 

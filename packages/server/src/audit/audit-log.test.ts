@@ -4,8 +4,11 @@ import {
   OPEN_ACL_UNSAFE,
   writeAuthPacket,
   writeCreateRequest,
+  writeDeleteRequest,
   writeMultiHeader,
   writeSetACLRequest,
+  writeSetDataRequest,
+  type Writer,
 } from '@zabra/protocol'
 import { MemoryDisk, silentLogger } from '@zabra/runtime'
 import { ManualPlatform } from '@zabra/testkit'
@@ -40,6 +43,11 @@ async function lines(path = FILE): Promise<string[]> {
     .trimEnd()
     .split('\n')
     .map((line) => line.replace(/^\S+ \S+ (INFO|ERROR) audit\.Slf4jAuditLogger: /, '$1 '))
+}
+
+/** Returns the lines of the audit file as objects. */
+async function jsonLines(): Promise<Record<string, unknown>[]> {
+  return (await lines()).map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
 /** Returns the lines of one client as fields, without those that all of its lines have. */
@@ -254,27 +262,105 @@ describe('the audit log', () => {
     )
   })
 
-  it('has one object a line as JSON, with zxid, version, size and error', async () => {
+  it('has one object a line as JSON, with zxid, versions, size, error and where the request came from', async () => {
     const client = await start({ auditFormat: 'json', auditEvents: ['writes', 'sessions'] })
     client.create(7, '/j', 0, 'data')
-    client.set(8, '/none', 'x')
-    const objects = (await lines()).map((line) => JSON.parse(line) as Record<string, unknown>)
-    expect(objects.map(({ operation }) => operation)).toEqual([
+    client.set(8, '/j', 'x')
+    client.set(9, '/none', 'x')
+    client.delete(10, '/j')
+    const objects = await jsonLines()
+    expect(objects.map(({ op }) => op)).toEqual([
       'serverStart',
       'sessionOpen',
       'create',
       'setData',
+      'setData',
+      'delete',
     ])
-    expect(objects[2]).toMatchObject({
+    expect(objects[2]).toEqual({
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
       id: 3,
       member: 1,
       event: 'writes',
+      op: 'create',
+      result: 'success',
+      session: `0x${client.session!.sessionId.toString(16)}`,
+      user: ['127.0.0.1'],
+      ip: '127.0.0.1',
+      port: expect.any(Number) as number,
+      via: 'zk',
       path: '/j',
       mode: 'persistent',
+      version: 0,
+      zxid: '0x2',
       bytes: 4,
+      requestId: 7,
     })
-    expect(objects[2]).toMatchObject({ xid: 7, zxid: '0x2', user: ['127.0.0.1'], result: 'success' })
-    expect(objects[3]).toMatchObject({ result: 'failure', error: 'nonode' })
+    expect(objects[1]).toMatchObject({ port: objects[2]!['port'], via: 'zk' })
+    expect(objects[3]).toMatchObject({ path: '/j', versionBefore: 0, version: 1, bytes: 1 })
+    expect(objects[4]).toMatchObject({ result: 'failure', error: 'nonode', port: objects[2]!['port'] })
+    expect(objects[5]).toMatchObject({ op: 'delete', versionBefore: 1, requestId: 10 })
+    expect(objects[5]).not.toHaveProperty('version')
+  })
+
+  it('says as JSON which versions the parts of a multi have replaced', async () => {
+    const client = await start({ auditFormat: 'json' })
+    client.create(1, '/a')
+    client.create(2, '/b')
+    client.set(3, '/a', 'x')
+    const remove = (w: Writer, path: string): void => {
+      writeMultiHeader(w, { type: OpCode.delete, done: false, err: -1 })
+      writeDeleteRequest(w, { path, version: -1 })
+    }
+    client.ask(4, OpCode.multi, (w) => {
+      remove(w, '/b')
+      writeMultiHeader(w, { type: OpCode.setData, done: false, err: -1 })
+      writeSetDataRequest(w, { path: '/a', data: null, version: -1 })
+      remove(w, '/a')
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    client.create(5, '/b')
+    client.delete(6, '/b')
+    const objects = await jsonLines()
+    expect(objects.slice(-5).map(({ op, path, versionBefore }) => [op, path, versionBefore])).toEqual([
+      ['delete', '/b', 0],
+      ['setData', '/a', 1],
+      ['delete', '/a', 2],
+      ['create', '/b', undefined],
+      ['delete', '/b', 0],
+    ])
+  })
+
+  it('says as JSON how a session was opened, resumed and closed, and that one has expired', async () => {
+    const client = await start({ auditFormat: 'json', auditEvents: ['sessions'] })
+    const resumed = await server.connect({ resume: client.session! })
+    resumed.ask(1, OpCode.closeSession)
+    await server.untilIdle()
+    const { session } = await server.connect({ timeout: 4000 })
+    await server.advance(10_000)
+    const objects = await jsonLines()
+    expect(objects.map(({ op, via }) => [op, via])).toEqual([
+      ['sessionOpen', 'zk'],
+      ['sessionResume', 'zk'],
+      ['sessionClose', 'zk'],
+      ['sessionOpen', 'zk'],
+      ['sessionExpire', undefined],
+    ])
+    expect(objects[4]).toMatchObject({ session: `0x${session!.sessionId.toString(16)}`, result: 'invoked' })
+  })
+
+  it('says as JSON that a request came over HTTP or as a four-letter word, and from which port', async () => {
+    await start({
+      auditFormat: 'json',
+      adminRoleOperate: ['ip:127.0.0.1'],
+    })
+    await server.http.request('/commands/stat_reset')
+    await server.command('srst')
+    const via = (await jsonLines()).slice(1).map(({ op, via, port }) => [op, via, typeof port])
+    expect(via).toEqual([
+      ['GET /commands/stat_reset', 'http', 'number'],
+      ['srst', 'word', 'number'],
+    ])
   })
 
   it('goes to the log of the server without a file', async () => {

@@ -32,6 +32,8 @@ export class AuditLog {
   readonly #platform: Pick<Platform, 'clock' | 'logger'>
   readonly #categories: ReadonlySet<AuditCategory>
   readonly recordsWrites: boolean
+  /** Whether lines are JSON, which say more. */
+  readonly isJson: boolean
   readonly #mayRefuse: boolean
   readonly #file: AuditFile | undefined
   /** Formats the lines of the file, unless they are JSON. */
@@ -49,6 +51,7 @@ export class AuditLog {
     this.#platform = platform
     this.#categories = new Set(settings.auditEvents)
     this.recordsWrites = this.#categories.has('writes')
+    this.isJson = settings.auditFormat === 'json'
     this.#mayRefuse = settings.auditOnFailure === 'refuse'
     const [, owner] = platform.system.environment().find(([name]) => name === 'user.name') ?? []
     this.#owner = owner === undefined || owner === '' ? [] : [owner]
@@ -61,7 +64,7 @@ export class AuditLog {
     if (path === undefined) return
     const lostLine = (count: number): string => this.#lostLine(count)
     this.#file = new AuditFile({ path, maxBytes, maxFiles, fsync, lostLine }, platform)
-    if (!this.#isJson) this.#lines = new ApacheLines(this.#file)
+    if (!this.isJson) this.#lines = new ApacheLines(this.#file)
   }
 
   /** Returns undefined where the settings ask for no audit log. Rejects with a `DiskError` when the file cannot be written. */
@@ -93,7 +96,7 @@ export class AuditLog {
       return
     }
     const { logger } = this.#platform
-    const [context, message] = this.#isJson
+    const [context, message] = this.isJson
       ? [{ audit: jsonFields(event, this.#stamp()) }, 'audit']
       : [{}, apacheLine(event)]
     if (event.result === 'failure') logger.error({ id: 'audit.failed-event', ...context }, message)
@@ -184,13 +187,9 @@ export class AuditLog {
 
   #lostLine(lost: number): string {
     const event = { category: 'admin', operation: 'auditLinesLost', lost, result: 'failure' } as const
-    return this.#isJson
+    return this.isJson
       ? JSON.stringify(jsonFields(event, this.#stamp()))
       : fileLine(event, fileTime(this.#now()))
-  }
-
-  get #isJson(): boolean {
-    return this.#settings.auditFormat === 'json'
   }
 
   #stamp(): AuditStamp {

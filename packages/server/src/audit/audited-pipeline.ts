@@ -1,10 +1,11 @@
 import { CreateMode, ErrorCode, isSequential, OpCode, type Reader } from '@zabra/protocol'
 import { describeWrite, type WriteDescription } from '../core/prepare/index.ts'
 import { userName } from '../core/auth/index.ts'
-import { failureOf } from '../core/tree/index.ts'
+import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { CreateTxn, Identity, SessionId, SubTxn, Txn, Zxid } from '../core/types.ts'
 import type {
   AcceptedWrite,
+  ClientOrigin,
   ClientWrite,
   PipelineContext,
   RecordedDigests,
@@ -37,15 +38,18 @@ const MODE_NAMES: ReadonlyMap<number, string> = new Map(
 export class AuditedPipeline implements RequestPipeline {
   readonly #pipeline: RequestPipeline
   readonly #audit: AuditLog
+  readonly #tree: DeletedVersion
   readonly #callbacks = new WeakMap<WriteCallback, AuditedCallback>()
   /** The callback of the last write and what records its writes: those of a connection come in batches. */
   #lastCallback: WriteCallback | undefined
   #lastAudited: AuditedCallback | undefined
   readonly deleteContainer?: NonNullable<RequestPipeline['deleteContainer']>
 
-  constructor(pipeline: RequestPipeline, audit: AuditLog) {
+  /** `tree` is the one to which the pipeline applies transactions. */
+  constructor(pipeline: RequestPipeline, audit: AuditLog, tree: DeletedVersion) {
     this.#pipeline = pipeline
     this.#audit = audit
+    this.#tree = tree
     if (pipeline.deleteContainer !== undefined)
       this.deleteContainer = (path, startedAt, isDue) =>
         pipeline.deleteContainer!(path, startedAt, () => {
@@ -91,7 +95,7 @@ export class AuditedPipeline implements RequestPipeline {
     if (err === ErrorCode.OK) return err
     audited.requests.dropNewest()
     body.offset = offset
-    recordFailure(this.#audit, write, describeWrite(write.type, body), err)
+    recordFailure(this.#audit, write, describeWrite(write.type, body), err, callback.origin)
     return err
   }
 
@@ -101,9 +105,19 @@ export class AuditedPipeline implements RequestPipeline {
 
   closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
     const isAccepted = this.#pipeline.closeSession(id, xid, callback, startedAt)
-    // Without a callback, the server ends the session: it has expired, or an operator asked for it.
-    const operation = callback === undefined ? 'sessionEnd' : 'sessionClose'
-    if (isAccepted) this.#audit.record({ category: 'sessions', operation, session: id, result: 'invoked' })
+    // Without a callback, the server ends the session: who decides that also records it.
+    if (isAccepted && callback !== undefined) {
+      const { origin } = callback
+      this.#audit.record({
+        category: 'sessions',
+        operation: 'sessionClose',
+        session: id,
+        ip: origin?.ip,
+        origin,
+        via: 'zk',
+        result: 'invoked',
+      })
+    }
     return isAccepted
   }
 
@@ -129,7 +143,7 @@ export class AuditedPipeline implements RequestPipeline {
     let audited = this.#callbacks.get(callback)
     // The writes in flight of a client that has logged in keep the callback with its former identities.
     if (audited?.identities !== write.identities) {
-      audited = new AuditedCallback(this.#audit, write, callback)
+      audited = new AuditedCallback(this.#audit, this.#tree, write, callback)
       this.#callbacks.set(callback, audited)
     }
     this.#lastCallback = callback
@@ -157,34 +171,56 @@ export function auditedContext<L extends NotifiedWatcher>(
 }
 
 /** Records a write that was refused before the pipeline got it. */
-export function recordRefusal(audit: AuditLog, write: ClientWrite, body: Reader, err: number): void {
-  if (audit.recordsWrites) recordFailure(audit, write, describeWrite(write.type, body), err)
+export function recordRefusal(
+  audit: AuditLog,
+  write: ClientWrite,
+  body: Reader,
+  err: number,
+  origin: ClientOrigin | undefined,
+): void {
+  if (audit.recordsWrites) recordFailure(audit, write, describeWrite(write.type, body), err, origin)
 }
+
+/** What tells the version that a deleted node had. */
+type DeletedVersion = Pick<Tree, 'deletedVersion'>
 
 /** Records the writes of one connection, with its identities at the time of their requests, each after its reply. */
 class AuditedCallback implements WriteCallback {
   readonly identities: readonly Identity[]
   readonly requests = new RequestsInFlight()
   readonly #audit: AuditLog
+  readonly #tree: DeletedVersion
+  /** The versions of the nodes that the parts of the multi which is being applied have deleted. */
+  #deletedVersions: number[] = []
   readonly #sessionId: SessionId
   readonly #client: AuditClient
   readonly #callback: WriteCallback
 
-  constructor(audit: AuditLog, { sessionId, identities }: ClientWrite, callback: WriteCallback) {
+  constructor(
+    audit: AuditLog,
+    tree: DeletedVersion,
+    { sessionId, identities }: ClientWrite,
+    callback: WriteCallback,
+  ) {
     this.#audit = audit
+    this.#tree = tree
     this.#sessionId = sessionId
     this.identities = identities
-    this.#client = clientOf(sessionId, identities)
+    this.#client = clientOf(sessionId, identities, callback.origin)
     this.#callback = callback
   }
 
   onPart(txn: SubTxn, isApplied: boolean): void {
     this.#callback.onPart(txn, isApplied)
+    if (isApplied) this.#keepVersion(txn)
   }
 
   onApplied(write: AcceptedWrite, err: number): void {
-    this.#callback.onApplied(write, err)
     const { txn } = write.logged
+    this.#keepVersion(txn)
+    this.#callback.onApplied(write, err)
+    const versions = this.#deletedVersions
+    if (versions.length > 0) this.#deletedVersions = []
     const operation = err === ErrorCode.OK ? plainOperation(txn.type) : undefined
     if (operation !== undefined && this.requests.find(write.xid)) {
       const { mode } = this.requests
@@ -194,7 +230,7 @@ class AuditedCallback implements WriteCallback {
         : this.#audit.recordFirst(this.#client, operation, this.requests, modeName(mode))
       if (isRecorded) return this.requests.removeFirst()
     }
-    this.#record(write, failureIn(txn) ?? err)
+    this.#record(write, failureIn(txn) ?? err, versions)
   }
 
   onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
@@ -206,18 +242,22 @@ class AuditedCallback implements WriteCallback {
     this.#callback.onSynced()
   }
 
-  #record(write: AcceptedWrite, failure: number): void {
+  /** Keeps the version of a node that was deleted just now, which lines of Apache ZooKeeper do not have. */
+  #keepVersion({ type }: Txn): void {
+    if (type === OpCode.delete && this.#audit.isJson) this.#deletedVersions.push(this.#tree.deletedVersion)
+  }
+
+  #record(write: AcceptedWrite, failure: number, deletedVersions: readonly number[]): void {
     const { xid } = write
     const { header, txn } = write.logged
     const description = this.requests.take(xid)
     if (failure !== ErrorCode.OK) return this.#recordFailure(write, failure, description, header.zxid)
-    const { session, users, ip } = this.#client
-    const origin = { session, users, ip, xid, zxid: header.zxid }
+    const by = { ...this.#client, xid, zxid: header.zxid }
     if (txn.type === OpCode.multi) {
       const modes = description.modes ?? []
-      return this.#audit.recordAll(txn.txns.length, partEvents(origin, txn.txns, modes))
+      return this.#audit.recordAll(txn.txns.length, partEvents(by, txn.txns, modes, deletedVersions))
     }
-    const event = successOf(origin, txn as SubTxn, description.mode)
+    const event = successOf(by, txn as SubTxn, description.mode, deletedVersions[0])
     if (event !== undefined) this.#audit.record(event)
   }
 
@@ -228,7 +268,7 @@ class AuditedCallback implements WriteCallback {
     zxid?: Zxid,
   ): void {
     const write = { sessionId: this.#sessionId, xid, type, identities: this.identities }
-    recordFailure(this.#audit, write, description, err, zxid)
+    recordFailure(this.#audit, write, description, err, this.#callback.origin, zxid)
   }
 }
 
@@ -248,18 +288,23 @@ function plainOperation(type: number): string | undefined {
   }
 }
 
-type EventOrigin = AuditClient & Pick<AuditEvent, 'xid' | 'zxid'>
+/** Whose request an event is about. */
+type RequestFields = AuditClient & Pick<AuditEvent, 'xid' | 'zxid'>
 
 /** What the identities of a client say in its lines; they stay the same array until it logs in again. */
 const namesOf = new WeakMap<readonly Identity[], Pick<AuditClient, 'users' | 'ip'>>()
 
-function clientOf(session: SessionId, identities: readonly Identity[]): AuditClient {
+function clientOf(
+  session: SessionId,
+  identities: readonly Identity[],
+  origin: ClientOrigin | undefined,
+): AuditClient {
   let names = namesOf.get(identities)
   if (names === undefined) {
     names = { users: userNames(identities), ip: identities.find(({ scheme }) => scheme === 'ip')?.id }
     namesOf.set(identities, names)
   }
-  return { session, users: names.users, ip: names.ip }
+  return { session, users: names.users, ip: names.ip, origin, via: 'zk' }
 }
 
 /** Returns the names of identities, each once. */
@@ -278,12 +323,13 @@ function recordFailure(
   write: ClientWrite,
   { path, acl, mode }: Partial<WriteDescription>,
   err: number,
+  origin: ClientOrigin | undefined,
   zxid?: Zxid,
 ): void {
   const operation = write.type === OpCode.multi ? 'multiOperation' : OPERATIONS.get(write.type)
   if (operation === undefined) return
   audit.record({
-    ...clientOf(write.sessionId, write.identities),
+    ...clientOf(write.sessionId, write.identities, origin),
     xid: write.xid,
     category: 'writes',
     operation,
@@ -301,9 +347,10 @@ const modeName = (flags: number | undefined): string | undefined =>
 
 /** Returns the event of an applied transaction; undefined for one that changes nothing, such as a check. */
 function successOf(
-  { session, users, ip, xid, zxid }: EventOrigin,
+  { session, users, ip, origin, via, xid, zxid }: RequestFields,
   txn: SubTxn,
   flags: number | undefined,
+  deletedVersion: number | undefined,
 ): AuditEvent | undefined {
   const operation = OPERATIONS.get(txn.type)
   if (operation === undefined || !('path' in txn)) return undefined
@@ -314,24 +361,41 @@ function successOf(
     session,
     users,
     ip,
+    origin,
+    via,
     xid,
     zxid,
     path: txn.path,
     mode: modeName(flags),
     acl: 'acl' in txn && txn.type === OpCode.setACL ? txn.acl : undefined,
-    version: 'version' in txn ? txn.version : undefined,
+    ...versionsOf(txn, deletedVersion),
     bytes: 'data' in txn ? (txn.data?.length ?? 0) : undefined,
   }
 }
 
+/** Returns the version of what a transaction changes after and before it. A created node has the version 0, and none before. */
+function versionsOf(
+  txn: SubTxn,
+  deletedVersion: number | undefined,
+): Pick<AuditEvent, 'version' | 'versionBefore'> {
+  if (txn.type === OpCode.delete) return { versionBefore: deletedVersion }
+  if (txn.type === OpCode.setData || txn.type === OpCode.setACL)
+    return { version: txn.version, versionBefore: (txn.version - 1) | 0 }
+  return 'parentCVersion' in txn ? { version: 0 } : {}
+}
+
 function* partEvents(
-  origin: EventOrigin,
+  by: RequestFields,
   parts: Iterable<SubTxn>,
   modes: Iterable<number | undefined>,
+  deletedVersions: Iterable<number>,
 ): Generator<AuditEvent> {
   const left = modes[Symbol.iterator]()
+  const versions = deletedVersions[Symbol.iterator]()
   for (const part of parts) {
-    const event = successOf(origin, part, left.next().value as number | undefined)
+    const mode = left.next().value as number | undefined
+    const version = part.type === OpCode.delete ? (versions.next().value as number | undefined) : undefined
+    const event = successOf(by, part, mode, version)
     if (event !== undefined) yield event
   }
 }

@@ -11,6 +11,7 @@ import { addIdentities } from '../core/auth/index.ts'
 import type { Session } from '../core/sessions/index.ts'
 import { userNames } from '../audit/index.ts'
 import type { Identity } from '../core/types.ts'
+import type { ClientOrigin } from '../pipeline/index.ts'
 import type { CredentialOwner } from './auth-policy.ts'
 import type { ClientService } from './client-service.ts'
 import { logContext, type LoggedClient } from './log-context.ts'
@@ -20,6 +21,8 @@ import type { ReplyWriter } from './reply-writer.ts'
 export interface AuthenticatingClient extends LoggedClient, CredentialOwner {
   identities: readonly Identity[]
   readonly replyWriter: ReplyWriter
+  /** Where the client connects from; undefined where nothing is audited. */
+  readonly origin: ClientOrigin | undefined
   /** The session; undefined while the client logs in to resume one. */
   session: Session | undefined
   /** Whether the session, or the one to resume, belongs to the user or to none. */
@@ -104,7 +107,7 @@ export class Authentication {
 
   /** Records a login in the audit log; a refused one without `proved`. */
   #record(scheme: string, proved: readonly Identity[] | undefined, error?: string): void {
-    const { host, sessionId } = this.#client
+    const { host, sessionId, origin } = this.#client
     this.#service.audit?.record({
       category: 'auth',
       operation: 'login',
@@ -112,6 +115,8 @@ export class Authentication {
       session: sessionId,
       users: userNames(proved ?? []),
       ip: host,
+      origin,
+      via: 'zk',
       scheme: scheme.slice(0, MAX_SCHEME),
       ...(error === undefined ? {} : { error }),
     })

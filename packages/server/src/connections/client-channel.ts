@@ -1,7 +1,7 @@
 import type { Session } from '../core/sessions/index.ts'
 import type { Identity } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import type { WriteCallback } from '../pipeline/index.ts'
+import type { ClientOrigin, WriteCallback } from '../pipeline/index.ts'
 import type { CloseCause } from './close-cause.ts'
 import type { FlowControl } from './flow-control.ts'
 import type { Flushable } from './flush-queue.ts'
@@ -29,6 +29,8 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChanne
   readonly phase: ConnectionPhase
   /** The identities that the client has proved; those of a queued request while that request is processed. */
   identities: readonly Identity[]
+  /** Where the client connects from; undefined where nothing is audited. */
+  readonly origin: ClientOrigin | undefined
   /** Whether the connection is encrypted. */
   readonly isSecure: boolean
   /** When the connection was accepted: wall clock, milliseconds since 1970. */

@@ -2,8 +2,9 @@ import { FrameSplitter, OpCode, ProtocolError, readConnectRequest, Reader } from
 import type { Cancel, Connection, ConnectionHandler } from '@zabra/runtime'
 import { canonicalIp } from '../core/auth/index.ts'
 import type { Session } from '../core/sessions/index.ts'
-import { userNames } from '../audit/index.ts'
+import { originOf, userNames } from '../audit/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
+import type { ClientOrigin } from '../pipeline/index.ts'
 import type { ConnectionPhase } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import type { CloseCause } from './close-cause.ts'
@@ -58,6 +59,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   readonly host: string
   readonly port: number
   readonly isSecure: boolean
+  readonly origin: ClientOrigin | undefined
   readonly establishedAt: number
   identities: readonly Identity[]
   readonly certificateIdentities: readonly Identity[]
@@ -101,6 +103,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.port = wire.remote.port
     this.isSecure = wire.isSecure === true
     this.#baseBytes = CONNECTION_BYTES + (this.isSecure && wire.transport !== 'memory' ? TLS_BYTES : 0)
+    this.origin = service.audit === undefined ? undefined : originOf(host, wire)
     this.establishedAt = platform.clock.wall()
     this.certificateIdentities = auth.identitiesOf(wire.peer)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]
@@ -224,7 +227,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   }
 
   /** Opens the connection for requests, and handles those that arrived with the handshake. */
-  openSession(session: Session, writeResponse: () => void): void {
+  openSession(session: Session, isResumed: boolean, writeResponse: () => void): void {
     const { connections, refusals } = this.#service
     this.#handshake = undefined
     this.session = session
@@ -233,7 +236,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     connections.bindSession(this)
     const context = { ...logContext(this), timeoutMs: session.timeout }
     refusals.note(this.host, context, SESSION_CONNECTED, SESSION_CONNECTED, SESSION_LINES)
-    this.#recordSession(session)
+    this.#recordSession(session, isResumed)
     writeResponse()
     this.replyWriter.stats.lastOperation = OpCode.createSession
     this.#isRevalidating = false
@@ -251,14 +254,16 @@ class ClientConnection implements RequestClient, HandshakeClient {
     return this.#service.sessionUsers.allows(this.#handshake?.sessionId ?? this.sessionId, user)
   }
 
-  #recordSession({ id }: Session): void {
+  #recordSession({ id }: Session, isResumed: boolean): void {
     this.#service.audit?.record({
       category: 'sessions',
-      operation: 'sessionOpen',
+      operation: isResumed ? 'sessionResume' : 'sessionOpen',
       result: 'success',
       session: id,
       users: userNames(this.identities),
       ip: this.host,
+      origin: this.origin,
+      via: 'zk',
     })
   }
 

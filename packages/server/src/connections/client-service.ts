@@ -273,6 +273,7 @@ export class ClientService {
       pipeline: this.pipeline,
       connections: this.connections,
       stats,
+      audit,
       runLater,
     })
   }

@@ -5,7 +5,7 @@ import type { Histogram } from '../core/histogram.ts'
 import type { ChunkedReply, ReadCaller } from '../core/reads/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import { recordRefusal } from '../audit/index.ts'
-import type { AcceptedWrite } from '../pipeline/index.ts'
+import type { AcceptedWrite, ClientOrigin } from '../pipeline/index.ts'
 import { Authentication, type AuthenticatingClient } from './authentication.ts'
 import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
@@ -68,6 +68,10 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#client = client
     this.#reader = reader
     this.#queue = new RequestQueue(service.bufferPool)
+  }
+
+  get origin(): ClientOrigin | undefined {
+    return this.#client.origin
   }
 
   get listener(): ClientChannel {
@@ -277,7 +281,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const refusal = eagerAccess?.check(type, body, identities) ?? ErrorCode.OK
     if (refusal !== ErrorCode.OK) {
       const { audit } = this.#service
-      if (audit !== undefined) recordRefusal(audit, { sessionId, xid, type, identities }, body, refusal)
+      if (audit !== undefined)
+        recordRefusal(audit, { sessionId, xid, type, identities }, body, refusal, this.origin)
       return new QueuedRequest(xid, type, startedAt, refusal)
     }
     const err = pipeline.write({ sessionId, xid, type, identities }, body, this, startedAt)
@@ -481,7 +486,17 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   /** Ends a local session, which needs no transaction. */
   #closeLocalSession(request: RequestHeader): void {
     const { localSessions, tree, stats } = this.#service
-    localSessions!.remove(this.#client.sessionId)
+    const { sessionId, host, origin } = this.#client
+    localSessions!.remove(sessionId)
+    this.#service.audit?.record({
+      category: 'sessions',
+      operation: 'sessionClose',
+      result: 'success',
+      session: sessionId,
+      ip: host,
+      origin,
+      via: 'zk',
+    })
     stats.sessionsClosed++
     const mark = this.#client.replyWriter.beginReply(request.xid, tree.lastZxid, 0)
     this.#endReply(mark, request, stats.updateLatency)

@@ -80,6 +80,7 @@ describe('SessionExpiry', () => {
         ofSession: (id: bigint) => (id === 2n ? channel : undefined),
       } as unknown as ConnectionRegistry,
       stats: new ServerStats(),
+      audit: undefined,
       runLater: (action) => void later.push(action),
     })
     clock.advance(6000)

@@ -1,4 +1,5 @@
 import type { Session, SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
+import type { AuditLog } from '../audit/index.ts'
 import type { RequestPipeline } from '../pipeline/index.ts'
 import type { Clock } from '@zabra/runtime'
 import type { ConnectionRegistry } from './connection-registry.ts'
@@ -23,6 +24,8 @@ export interface SessionExpiryOptions {
   readonly pipeline: RequestPipeline
   readonly connections: ConnectionRegistry
   readonly stats: ServerStats
+  /** Records the sessions that expire. */
+  readonly audit: AuditLog | undefined
   /** Runs a function in a later turn. */
   readonly runLater: (action: () => void) => void
 }
@@ -94,7 +97,8 @@ export class SessionExpiry {
   }
 
   #closeConnection({ id }: Session): void {
-    const { stats, connections } = this.#options
+    const { stats, connections, audit } = this.#options
+    audit?.record({ category: 'sessions', operation: 'sessionExpire', session: id, result: 'invoked' })
     stats.sessionsExpired++
     connections.ofSession(id)?.destroy('session_expired', 'Closed: its session expired')
   }

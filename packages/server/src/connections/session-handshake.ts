@@ -17,7 +17,7 @@ export interface HandshakeClient extends LoggedClient {
   /** Handles logins, and no other requests. Calls `SessionHandshake.resume` after one. */
   waitForLogin(): void
   /** Opens the connection for requests. Calls `writeResponse` before the first of them. */
-  openSession(session: Session, writeResponse: () => void): void
+  openSession(session: Session, isResumed: boolean, writeResponse: () => void): void
   closeAfterFlush(cause: CloseCause, reason: string, context?: object): void
   destroy(cause: CloseCause, reason: string): void
 }
@@ -165,7 +165,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     this.#isDone = true
     const { stats, turnTime } = this.#service
     stats.sessionLatency.add(Math.max(0, turnTime - this.#startedAt))
-    this.#client.openSession(session, () => {
+    this.#client.openSession(session, this.sessionId !== 0n, () => {
       if (!this.#needsLogin) this.#writeResponse(session)
     })
   }

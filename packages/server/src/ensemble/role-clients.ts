@@ -58,7 +58,7 @@ export class RoleClients<P extends RequestPipeline> {
       sessions,
       createPipeline(parts) {
         pipeline = options.pipeline(audit === undefined ? parts : auditedContext(parts, audit))
-        return audit === undefined ? pipeline : new AuditedPipeline(pipeline, audit)
+        return audit === undefined ? pipeline : new AuditedPipeline(pipeline, audit, database.tree)
       },
       audit,
       hasLocalSessions: settings.localSessionsEnabled && !isStandalone,

@@ -1,5 +1,6 @@
 /** The pipeline of each role: executes writes, syncs and sessions on the server that decides, and on the others. */
 export type {
+  ClientOrigin,
   AcceptedWrite,
   ClientWrite,
   PipelineContext,

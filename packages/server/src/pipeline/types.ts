@@ -1,5 +1,5 @@
 import type { Reader } from '@zabra/protocol'
-import type { Clock } from '@zabra/runtime'
+import type { Clock, TlsParameters } from '@zabra/runtime'
 import type { Preparer, SessionsView } from '../core/prepare/index.ts'
 import type { Session, SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
 import type { ApplyHint, Tree } from '../core/tree/index.ts'
@@ -7,8 +7,18 @@ import type { CloseSessionTxn, Digest, Identity, LoggedTxn, SessionId, SubTxn, Z
 import type { NotifiedWatcher, WatchNotifier } from '../core/watches/index.ts'
 import type { WriteStages } from '../core/write-stages.ts'
 
+/** Where a client connects from, for the audit log. */
+export interface ClientOrigin {
+  readonly ip: string
+  readonly port: number
+  /** What its TLS connection has agreed on; undefined without TLS. */
+  readonly tls?: (TlsParameters & { readonly subject?: string }) | undefined
+}
+
 /** Receives the outcome of a write or a sync. */
 export interface WriteCallback {
+  /** Where the client connects from, if it is recorded. */
+  readonly origin?: ClientOrigin | undefined
   /**
    * Called for each part of a multi: with `isApplied`, while the tree shows the part's result; without, when the multi has failed
    * and no part is applied.

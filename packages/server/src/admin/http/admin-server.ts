@@ -8,7 +8,7 @@ import {
   type Listener,
   type Platform,
 } from '@zabra/runtime'
-import { userNames, type AuditLog } from '../../audit/index.ts'
+import { originOf, userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { EventLogger } from '../../logging/index.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
@@ -275,6 +275,8 @@ export class AdminServer {
       result: status < 400 ? 'success' : 'failure',
       users: userNames(this.#access.identitiesOf(request)),
       ip: request.remote.host,
+      origin: originOf(request.remote.host, request),
+      via: 'http',
       ...(status < 400 ? {} : { error: String(status) }),
     })
   }

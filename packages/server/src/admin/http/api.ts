@@ -219,6 +219,8 @@ function endSession(server: ServerReport, id: SessionId): HttpResponse {
       isEnding = pipeline.closeSession(id, 0, undefined, server.platform.clock.monotonic())
     else localSessions!.remove(id)
     if (isEnding) server.stats.sessionsKilled++
+    if (isEnding)
+      server.audit?.record({ category: 'sessions', operation: 'sessionEnd', session: id, result: 'invoked' })
     if (isEnding) connection?.destroy('killed', 'Closed: an operator has ended its session')
   })
   if (!isEnding)

@@ -33,6 +33,8 @@ export class Tree {
   readonly quotas: QuotaIndex
   /** The zxid of the last transaction applied. */
   lastZxid: Zxid = 0
+  /** The version of the data of the node that was deleted last. */
+  deletedVersion = 0
   readonly #options: TreeOptions
   readonly #digest: TreeDigest
   readonly #quotaTracker: QuotaTracker
@@ -316,7 +318,10 @@ export class Tree {
     if (node === NONE || this.#isCreatedAfter(node, zxid)) return ErrorCode.NONODE
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
     if (this.#options.digest) this.#digest.subtract(node)
-    const bytes = Math.max(0, this.store.columns(node).length[this.store.slot(node)]!)
+    const columns = this.store.columns(node)
+    const slot = this.store.slot(node)
+    const bytes = Math.max(0, columns.length[slot]!)
+    this.deletedVersion = columns.version[slot]!
     if (sink !== undefined) this.#options.traffic?.written(this.store, node, 0)
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
