@@ -78,6 +78,10 @@
 //   usesQuorumTls
 
 // @zabra/server/files
+//   AuditPlace
+//   AuditVerification
+//   ChainFault
+//   ChainState
 //   ChoppedLog
 //   ConfigurationError
 //   DamageError
@@ -93,6 +97,7 @@
 //   LogState
 //   LoggedTxn
 //   MemberState
+//   NO_LINE
 //   RecoveryError
 //   RenumberOptions
 //   Renumbering
@@ -123,6 +128,7 @@
 //   repairLog
 //   snapshotsIn
 //   verifierOf
+//   verifyAudit
 
 // @zabra/server/backup
 //   BackupChain
@@ -617,6 +623,30 @@ export interface ServedPort {
     readonly address: Address;
     readonly secure: boolean;
 }
+
+// core/audit-chain.d.ts
+
+export interface AuditPlace {
+    readonly file: string;
+    readonly line: number;
+}
+
+export interface ChainFault extends AuditPlace {
+    readonly kind: 'changed' | 'missing' | 'broken' | 'inserted' | 'unlinked' | 'restarted';
+}
+
+export interface ChainState {
+    readonly lines: number;
+    readonly unlinkedLines: number;
+    readonly first: string | undefined;
+    readonly head: string | undefined;
+    readonly torn: string | undefined;
+    readonly tornAt: readonly AuditPlace[];
+    readonly fault: ChainFault | undefined;
+    readonly wantedAt: AuditPlace | undefined;
+}
+
+export declare const NO_LINE: string;
 
 // core/histogram.d.ts
 
@@ -1461,6 +1491,17 @@ export interface RepairOptions {
 
 export declare function repairLog(disk: Disk, report: LogReport, { output, force }?: RepairOptions): Promise<LogRepair | undefined>;
 
+// persistence/tools/verify-audit.d.ts
+
+export interface AuditVerification {
+    readonly disk: Disk;
+    readonly sha256: () => Hash;
+    readonly wanted?: string | undefined;
+    readonly onProgress?: (bytes: number) => boolean;
+}
+
+export declare function verifyAudit(files: readonly string[], { disk, sha256, wanted, onProgress }: AuditVerification): Promise<ChainState>;
+
 // server-types.d.ts
 
 export interface Server {
@@ -1689,6 +1730,7 @@ export declare const rows: {
     readonly auditFileMaxBytes: Row<number>;
     readonly auditFileCount: Row<number>;
     readonly auditFsync: Row<boolean>;
+    readonly auditChain: Row<boolean>;
     readonly auditOnFailure: Row<"continue" | "refuse">;
     readonly auditEvents: Row<readonly ("admin" | "auth" | "sessions" | "writes")[]>;
     readonly backupTargets: Row<readonly string[]>;

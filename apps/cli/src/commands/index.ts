@@ -59,6 +59,7 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
       entry('recover', async () => (await import('./recover.ts')).recover),
       entry('initialize', async () => (await import('./data.ts')).initialize),
       entry('purge', async () => (await import('./data.ts')).purgeFiles),
+      entry('audit', async () => (await import('./audit.ts')).audit),
       entry('cert', async () => (await import('./cert.ts')).cert),
     ],
   ],

@@ -1,6 +1,9 @@
 import { ManualClock, silentLogger, type MemoryDisk } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
+import { nodeCryptography } from '@zabra/runtime/node'
+import { ChainReader, NO_LINE, type ChainState } from '../core/audit-chain.ts'
+import { AuditChain } from './audit-chain.ts'
 import { AuditFile, type AuditFileOptions } from './audit-file.ts'
 
 const PATH = '/data/audit.log'
@@ -110,5 +113,160 @@ describe('an audit file', () => {
     await clock.untilIdle()
     await file.close()
     expect((await text()).trimEnd().split('\n')).toEqual(['0', '1', '2', '3', '4'])
+  })
+})
+
+describe('an audit file whose lines are linked', () => {
+  const sha256 = () => nodeCryptography.sha256()
+  let number = 0
+
+  const open = (disk?: MemoryDisk, options: Partial<AuditFileOptions> = {}) =>
+    openFile({ chain: new AuditChain(sha256, () => '{"op":"auditLineTorn"}'), maxFiles: 9, ...options }, disk)
+
+  const add = (file: AuditFile, ...texts: readonly string[]): void => {
+    for (const text of texts) file.append(`{"id":${++number},"text":"${text}"}`)
+  }
+
+  /** Follows the chain through files. */
+  async function follow(disk: MemoryDisk, ...paths: readonly string[]): Promise<ChainState> {
+    const reader = new ChainReader(sha256)
+    for (const path of paths) {
+      reader.beginFile(path)
+      reader.push(await disk.readFile(path))
+    }
+    return reader.end()
+  }
+
+  it('are one chain over rotations and restarts, each line as it was after its hash', async () => {
+    const { file, disk, clock } = await open()
+    for (let i = 0; i < 3; i++) {
+      add(file, 'x'.repeat(1500), 'é')
+      clock.advance(10)
+      await clock.untilIdle()
+    }
+    await file.close()
+    const again = await open(disk)
+    add(again.file, 'last')
+    await again.file.close()
+    expect(disk.paths().toSorted()).toEqual([PATH, `${PATH}.1`])
+    const state = await follow(disk, `${PATH}.1`, PATH)
+    expect(state).toMatchObject({ lines: 7, first: NO_LINE, fault: undefined, tornAt: [] })
+    const [line] = (await again.text()).split('\n').slice(-2)
+    expect(line).toMatch(/^\{"prev":"\w{64}","id":7,"text":"last"\}$/)
+  })
+
+  it('go on in a new file after a restart that found the last one renamed', async () => {
+    const { file, disk } = await open()
+    add(file, 'a')
+    await file.close()
+    await disk.rename(PATH, `${PATH}.1`)
+    const again = await open(disk)
+    add(again.file, 'b')
+    await again.file.close()
+    expect(await follow(disk, `${PATH}.1`, PATH)).toMatchObject({ lines: 2, fault: undefined })
+  })
+
+  it('go on after a tool has renamed the file', async () => {
+    const { file, disk, clock } = await open()
+    add(file, 'a')
+    clock.advance(10)
+    await clock.untilIdle()
+    await disk.rename(PATH, '/data/old.log')
+    file.reopen()
+    add(file, 'b')
+    await file.close()
+    expect(await follow(disk, '/data/old.log', PATH)).toMatchObject({ lines: 2, fault: undefined })
+  })
+
+  it('close a line that a crash has cut, wherever it was cut, and say so', async () => {
+    const { file, disk } = await open()
+    add(file, 'a', 'b', 'c')
+    await file.close()
+    const whole = await disk.readFile(PATH)
+    for (const cut of [1, 2, 30, 90]) {
+      disk.putFile(PATH, whole.slice(0, -cut))
+      const again = await open(disk)
+      add(again.file, 'd')
+      await again.file.close()
+      expect(await follow(disk, PATH)).toMatchObject({
+        lines: 5,
+        fault: undefined,
+        tornAt: [{ file: PATH, line: 3 }],
+      })
+      expect(await again.text()).toMatch(/\n\{"prev":"\w{64}","torn":"\w{64}","op":"auditLineTorn"\}\n/)
+    }
+  })
+
+  it('begin behind the lines of a file that were not linked', async () => {
+    const { file, disk } = await openFile()
+    file.append('{"id":1}')
+    await file.close()
+    const again = await open(disk)
+    add(again.file, 'a')
+    await again.file.close()
+    expect(await follow(disk, PATH)).toMatchObject({ lines: 2, unlinkedLines: 1, fault: undefined })
+  })
+
+  it.each([
+    ['takes back', false],
+    ['cannot take back', true],
+  ])('stay a chain when a write fails in the middle and the disk %s its first bytes', async (_, isStuck) => {
+    const { file, disk, clock } = await open()
+    add(file, 'a')
+    clock.advance(10)
+    await clock.untilIdle()
+    disk.injectFault = (operation) =>
+      operation === 'write' || (isStuck && operation === 'truncate')
+        ? { code: 'ENOSPC', writtenBytes: 40 }
+        : undefined
+    add(file, 'b', 'c')
+    clock.advance(10)
+    await clock.untilIdle()
+    disk.injectFault = undefined
+    clock.advance(1000)
+    await clock.untilIdle()
+    add(file, 'd')
+    await file.close()
+    const state = await follow(disk, PATH)
+    expect(state).toMatchObject({ lines: isStuck ? 6 : 4, fault: undefined })
+    expect(state.tornAt).toHaveLength(isStuck ? 1 : 0)
+  })
+
+  it('are followed by the head in the log of the server when the file is renamed or closed', async () => {
+    const heads: unknown[] = []
+    const logger = {
+      ...silentLogger,
+      info: (context: object) => void heads.push((context as { head: string }).head),
+    }
+    const { disk } = await open()
+    const clock = new ManualClock()
+    const chain = new AuditChain(sha256, () => '{}')
+    const options = { path: PATH, maxBytes: 4096, maxFiles: 2, fsync: false, lostLine: String, chain }
+    const file = new AuditFile(options, { disk, clock, logger })
+    await file.open()
+    for (let i = 0; i < 2; i++) {
+      add(file, 'x'.repeat(4000))
+      clock.advance(10)
+      await clock.untilIdle()
+    }
+    await file.close()
+    const states = [await follow(disk, `${PATH}.1`), await follow(disk, `${PATH}.1`, PATH)]
+    expect(heads).toEqual(states.map(({ head }) => head))
+  })
+})
+
+describe('a failed write of an audit file', () => {
+  it('leaves no line twice', async () => {
+    const { file, disk, clock, text } = await openFile()
+    file.append('one')
+    disk.injectFault = (operation) => (operation === 'write' ? { code: 'EIO', writtenBytes: 6 } : undefined)
+    file.append('two')
+    clock.advance(10)
+    await clock.untilIdle()
+    disk.injectFault = undefined
+    clock.advance(1000)
+    await clock.untilIdle()
+    await file.close()
+    expect(await text()).toBe('one\ntwo\n')
   })
 })

@@ -8,9 +8,13 @@ export interface AuditFileOptions {
   readonly maxFiles: number
   /** Whether each write is followed by a sync. */
   readonly fsync: boolean
+  /** Links the lines by hashes, which have to be JSON then; undefined for no links. */
+  readonly chain?: AuditChain | undefined
   /** Returns a line that says how many lines are missing before it. */
   readonly lostLine: (count: number) => string
 }
+import { LINK_BYTES } from '../core/audit-chain.ts'
+import type { AuditChain } from './audit-chain.ts'
 
 /** Bytes that may wait for the disk. Lines beyond are counted and lost. */
 const MAX_WAITING = 4 * 1024 * 1024
@@ -65,6 +69,8 @@ export class AuditFile {
   #mustReopen = false
   #isWriting = false
   #isClosing = false
+  /** Whether the file ends without a newline. */
+  #isCut = false
   /** Resolves when nothing is being written. */
   #written: Promise<void> = Promise.resolve()
   /** Set while lines are collected, or a failed write waits for its retry. */
@@ -87,17 +93,20 @@ export class AuditFile {
 
   /** Opens the file. Rejects with a `DiskError` when it cannot be written. */
   async open(): Promise<void> {
-    const { path } = this.#options
+    const { path, chain } = this.#options
+    await chain?.resume(this.#disk, path, `${path}.1`)
     if (!(await this.#disk.exists(path))) {
       this.#writer = await this.#disk.openWrite(path, { create: true, durable: false })
       this.#position = 0
+      this.#isCut = false
       return
     }
     this.#position = await this.#disk.size(path)
     const isWhole = this.#position === 0 || (await this.#lastByte()) === NEWLINE
     this.#writer = await this.#disk.openWrite(path, { create: false, durable: false })
-    // The last run may have ended in the middle of a line.
-    if (!isWhole) {
+    this.#isCut = !isWhole
+    // The last run may have ended in the middle of a line. A chain closes it together with the next line.
+    if (!isWhole && chain === undefined) {
       await this.#writer.write(Uint8Array.of(NEWLINE), this.#position)
       this.#position++
     }
@@ -144,6 +153,7 @@ export class AuditFile {
         'Lost audit lines',
       )
     await this.#closeWriter()
+    this.#noteHead()
   }
 
   /** Returns whether another line may wait, and adds what is to be said about lost ones. Counts the line as lost otherwise. */
@@ -215,23 +225,38 @@ export class AuditFile {
 
   /** Writes the oldest lines. Resolves to whether they are written. */
   async #writeSome(): Promise<boolean> {
+    const { chain, fsync } = this.#options
     const buffer = this.#buffers[0]!
     if (buffer === this.#newest) this.#newest = undefined
     const bytes = buffer.bytes.subarray(0, buffer.length)
     try {
-      await this.#prepareFile(bytes.length)
-      await this.#writer!.write(bytes, this.#position)
-      if (this.#options.fsync) await this.#writer!.sync()
+      await this.#prepareFile(bytes.length + (chain === undefined ? 0 : buffer.lines * LINK_BYTES))
+      const linked = chain === undefined ? bytes : chain.link(bytes, buffer.lines, this.#isCut)
+      await this.#writer!.write(linked, this.#position)
+      if (fsync) await this.#writer!.sync()
+      this.#position += linked.length
+      chain?.written()
+      this.#isCut = false
     } catch (error) {
+      await this.#undoWrite()
       this.#fail(error)
       return false
     }
-    this.#position += bytes.length
     this.#buffers.shift()
     this.#waiting -= bytes.length
     if (buffer.bytes.length === WRITE_BYTES && this.#free.length < MAX_FREE) this.#free.push(buffer)
     this.#recover()
     return true
+  }
+
+  /** Takes back what a failed write may have left in the file, if the disk lets it: its lines are written again. */
+  async #undoWrite(): Promise<void> {
+    try {
+      await this.#writer?.truncate(this.#position)
+      this.#options.chain?.undone()
+    } catch {
+      // The lines that are there are found when the file is opened again. The failure itself is logged.
+    }
   }
 
   async #prepareFile(length: number): Promise<void> {
@@ -242,6 +267,7 @@ export class AuditFile {
     if (this.#writer === undefined) await this.open()
     if (this.#position === 0 || this.#position + length <= this.#options.maxBytes) return
     await this.#closeWriter()
+    this.#noteHead()
     await this.#rotate()
     await this.open()
   }
@@ -279,6 +305,13 @@ export class AuditFile {
       this.#logger.warn({ path: this.#options.path, lost: this.#lost }, 'The audit file can be written again')
     this.#isFailing = false
     if (this.#lost > 0) this.#pushLost()
+  }
+
+  /** Logs how far the chain has got, so that a log that is kept elsewhere has its head too. */
+  #noteHead(): void {
+    const { path, chain } = this.#options
+    if (chain !== undefined)
+      this.#logger.info({ path, head: chain.head }, 'The audit file ends with this line')
   }
 
   async #closeWriter(): Promise<void> {

@@ -378,6 +378,17 @@ describe('the audit log', () => {
     expect(server.disk.paths()).not.toContain(FILE)
   })
 
+  it('refuses links between its lines in another form than JSON, and without the cryptography for them', async () => {
+    await expect(TestServer.start({ auditEnabled: true, auditFile: FILE, auditChain: true })).rejects.toThrow(
+      /`auditChain` needs audit\.format=json/,
+    )
+    const { cryptography, ...platform } = new ManualPlatform().platform(silentLogger)
+    const settings = { dataDir: '/data', auditEnabled: true, auditFile: FILE, auditChain: true }
+    const linked = defaults({ ...settings, auditFormat: 'json' })
+    await expect(AuditLog.open(linked, platform)).rejects.toThrow(/no cryptography/)
+    expect(cryptography).toBeDefined()
+  })
+
   it('ends the start when its file cannot be opened', async () => {
     const disk = new MemoryDisk()
     disk.injectFault = (operation, path) =>

@@ -11,6 +11,7 @@ import {
   type AuditEvent,
   type AuditStamp,
 } from './audit-event.ts'
+import { AuditChain } from './audit-chain.ts'
 import { AuditFile } from './audit-file.ts'
 import type { RequestsInFlight } from './requests-in-flight.ts'
 
@@ -63,11 +64,12 @@ export class AuditLog {
     } = settings
     if (path === undefined) return
     const lostLine = (count: number): string => this.#lostLine(count)
-    this.#file = new AuditFile({ path, maxBytes, maxFiles, fsync, lostLine }, platform)
+    const chain = settings.auditChain ? this.#createChain(platform) : undefined
+    this.#file = new AuditFile({ path, maxBytes, maxFiles, fsync, chain, lostLine }, platform)
     if (!this.isJson) this.#lines = new ApacheLines(this.#file)
   }
 
-  /** Returns undefined where the settings ask for no audit log. Rejects with a `DiskError` when the file cannot be written. */
+  /** Returns undefined where the settings ask for no audit log. Rejects with a `DiskError` when the file cannot be written, and with a `RangeError` without what its hashes need. */
   static async open(settings: ServerSettings, platform: Platform): Promise<AuditLog | undefined> {
     if (!settings.auditEnabled) return undefined
     const log = new AuditLog(settings, platform)
@@ -183,6 +185,18 @@ export class AuditLog {
       this.record(value)
       if (count > LINES_PER_TURN || clock.monotonic() >= end) return false
     }
+  }
+
+  #createChain({ cryptography }: Platform): AuditChain {
+    if (cryptography === undefined)
+      throw new RangeError(
+        'Cannot link the lines of the audit log: this program gave the server no cryptography. Pass it in its platform, or remove audit.chain.',
+      )
+    const torn = { category: 'admin', operation: 'auditLineTorn', result: 'failure' } as const
+    return new AuditChain(
+      () => cryptography.sha256(),
+      () => JSON.stringify(jsonFields(torn, this.#stamp())),
+    )
   }
 
   #lostLine(lost: number): string {

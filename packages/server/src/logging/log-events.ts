@@ -515,6 +515,7 @@ export const logEvents = {
     'The disk of `audit.file` works again; `lost` lines are missing.',
     'Nothing.',
   ),
+  'audit.head': info('The audit file ends with this line'),
   'audit.not-closed': warn(
     'The audit file could not be closed',
     'The last audit lines may not be on disk.',

@@ -54,6 +54,15 @@ export const auditRows = {
     defaultValue: false,
     description: 'Syncs the audit file after each write, in which the lines of many requests can be.',
   }),
+  auditChain: row({
+    group,
+    key: 'audit.chain',
+    isOwn: true,
+    type: bool(),
+    defaultValue: false,
+    description:
+      'Puts the SHA-256 of the line before into each line of `audit.file`, which has to be JSON; `zabra audit verify` follows them.',
+  }),
   auditOnFailure: row({
     group,
     key: 'audit.onFailure',

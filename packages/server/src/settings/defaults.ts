@@ -1,4 +1,5 @@
 import { adminSecurityProblems } from './admin-security.ts'
+import { auditProblems } from './audit-problems.ts'
 import { memberSecurityProblems } from './member-security.ts'
 import type { DefaultInputs, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
@@ -48,6 +49,7 @@ export function defaults(given: GivenServerSettings = {}): ServerSettings {
     )
   for (const { name, text } of [
     ...transportProblems(settings),
+    ...auditProblems(settings),
     ...memberSecurityProblems(settings),
     ...adminSecurityProblems(settings),
   ])

@@ -171,6 +171,17 @@ describe('a configuration file', () => {
     )
   })
 
+  test.each([
+    [
+      ['audit.chain=yes'],
+      /audit\.chain: needs audit\.format=json: .* and audit\.format is apache\. Set it, or audit\.chain=false\.$/,
+    ],
+    [['audit.chain=yes', 'audit.format=json'], /audit\.chain: needs audit\.file: /],
+  ])('refuses an audit log whose lines cannot be linked, with %j', (lines, message) => {
+    expect(load({ file: cfg(...lines) }).errors.join('\n')).toMatch(message)
+    expect(load({ file: cfg('audit.chain=yes', 'audit.format=json', 'audit.file=/a') }).errors).toEqual([])
+  })
+
   test('a key of this server alone has no note on how ZooKeeper reads it', () => {
     const { warnings } = load({ file: cfg('backup.logInterval=30s', 'audit.fsync=yes', 'stop.drainMs=5s') })
     expect(warnings).toEqual([])

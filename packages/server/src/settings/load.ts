@@ -11,6 +11,7 @@ import {
 import { bareKey, describeValue, checkOtherKey } from './check-key.ts'
 import { isMembershipKey, parseMembership, checkOwnMembership, type DeclaredMembership } from './members.ts'
 import { adminSecurityProblems } from './admin-security.ts'
+import { auditProblems } from './audit-problems.ts'
 import { memberSecurityProblems, memberSecurityWarnings } from './member-security.ts'
 import { collectQuorumLogin } from './quorum-login.ts'
 import { readReferencedFile, type SettingsFiles } from './read-file.ts'
@@ -392,6 +393,7 @@ function crossCheck(settings: ServerSettings, given: GivenSettings, findings: Fi
   }
   for (const { name, text } of [
     ...transportProblems(settings),
+    ...auditProblems(settings),
     ...memberSecurityProblems(settings),
     ...adminSecurityProblems(settings),
   ])

@@ -1,4 +1,7 @@
 /** Tools that read, check and repair the files of a data folder without a server. */
+export { NO_LINE } from '../../core/audit-chain.ts'
+export type { AuditPlace, ChainFault, ChainState } from '../../core/audit-chain.ts'
+export { verifyAudit, type AuditVerification } from './verify-audit.ts'
 export { readLog } from './read-log.ts'
 export type { LogRecord, LogReport, LogState } from './read-log.ts'
 export { repairLog } from './repair-log.ts'
