@@ -1732,7 +1732,7 @@ export declare const rows: {
     readonly auditFsync: Row<boolean>;
     readonly auditChain: Row<boolean>;
     readonly auditOnFailure: Row<"continue" | "refuse">;
-    readonly auditEvents: Row<readonly ("admin" | "auth" | "sessions" | "writes")[]>;
+    readonly auditEvents: Row<readonly string[]>;
     readonly backupTargets: Row<readonly string[]>;
     readonly backupSchedule: Row<import("./schedule.ts").Schedule>;
     readonly backupVerifyMs: Row<number>;

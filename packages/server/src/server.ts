@@ -1,6 +1,6 @@
 import type { Platform } from '@zabra/runtime'
 import { AdminServer, ServerBackups } from './admin/index.ts'
-import { AuditLog } from './audit/index.ts'
+import { AuditLog, configEvent } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
 import { FeatureLevels } from './ensemble/feature-levels.ts'
 import { Member, type MemberParts } from './ensemble/member.ts'
@@ -30,6 +30,11 @@ export async function createServer(
   const logged = { ...platform, logger: log }
   // Opened first, so that probes see the recovery.
   const audit = await AuditLog.open(settings, logged)
+  if (audit?.records('config') === true)
+    log.observer = (id, context, message) => {
+      const event = configEvent(id, context, message)
+      if (event !== undefined) audit.record(event)
+    }
   const admin = new AdminServer(settings, logged, { audit, log })
   try {
     const backups = await ServerBackups.open(settings, logged)

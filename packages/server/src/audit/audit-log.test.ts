@@ -363,6 +363,91 @@ describe('the audit log', () => {
     ])
   })
 
+  it('records reads of chosen paths and below, and watches above that see all below, with their outcome', async () => {
+    const client = await start({ auditFormat: 'json', auditEvents: ['reads:/secret/**'] })
+    client.create(1, '/secret', 0, 'x')
+    client.create(2, '/secret/a', 0, 'x')
+    client.create(3, '/secrets', 0, 'x')
+    const ask = (xid: number, type: number, path: string, mode?: number): void =>
+      client.ask(xid, type, (w) => {
+        w.string(path)
+        if (mode === undefined) w.bool(false)
+        else w.int(mode)
+      })
+    ask(4, OpCode.getData, '/secret')
+    ask(5, OpCode.getData, '/secrets')
+    ask(6, OpCode.exists, '/secret/none')
+    ask(7, OpCode.getChildren2, '/')
+    ask(8, OpCode.getACL, '/secret/a')
+    ask(9, OpCode.addWatch, '/', 0)
+    ask(10, OpCode.addWatch, '/', 1)
+    client.ask(11, OpCode.multiRead, (w) => {
+      for (const path of ['/secrets', '/secret/a']) {
+        writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+        w.string(path)
+        w.bool(false)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    client.ask(12, OpCode.getData, (w) => w.int(1000))
+    const objects = await jsonLines()
+    expect(
+      objects.map(({ op, path, result, error, requestId }) => [requestId, op, path, result, error]),
+    ).toEqual([
+      [4, 'getData', '/secret', 'success', undefined],
+      [6, 'exists', '/secret/none', 'failure', 'nonode'],
+      [8, 'getAcl', '/secret/a', 'success', undefined],
+      [10, 'addWatch', '/', 'success', undefined],
+      [11, 'getData', '/secret/a', 'invoked', undefined],
+    ])
+    expect(objects[0]).toMatchObject({ event: 'reads', via: 'zk', ip: '127.0.0.1', user: ['127.0.0.1'] })
+  })
+
+  it('records a read that waited for a write of the same session, and one whose reply takes several turns', async () => {
+    const client = await start({ auditEvents: ['reads:/'], auditFormat: 'json' })
+    const release = server.blockDisk()
+    client.create(1, '/a')
+    client.ask(2, OpCode.getData, (w) => {
+      w.string('/a')
+      w.bool(false)
+    })
+    release()
+    expect((await jsonLines()).map(({ path, result }) => [path, result])).toEqual([['/a', 'success']])
+  })
+
+  it('records a read that is refused, whatever its path', async () => {
+    const client = await start({ auditFormat: 'json', auditEvents: ['auth'] })
+    client.create(1, '/a')
+    client.ask(2, OpCode.setACL, (w) =>
+      writeSetACLRequest(w, {
+        path: '/a',
+        acl: [{ perms: 1, id: { scheme: 'ip', id: '10.1.1.1' } }],
+        version: -1,
+      }),
+    )
+    for (const [xid, path] of [
+      [3, '/a'],
+      [4, '/'],
+    ] as const)
+      client.ask(xid, OpCode.getData, (w) => {
+        w.string(path)
+        w.bool(false)
+      })
+    expect(await jsonLines()).toMatchObject([
+      { event: 'auth', op: 'getData', path: '/a', result: 'failure', error: 'noauth', requestId: 3 },
+    ])
+  })
+
+  it('says how the server itself was changed', async () => {
+    await start({ auditEvents: ['config'] })
+    const { logger } = server.server
+    logger.info({ id: 'program.log-level', to: 'debug' }, 'The level of the log was changed by SIGUSR2')
+    logger.info({}, 'Looking for a leader')
+    expect(await lines()).toEqual([
+      'INFO operation=logLevel\tdetail=The level of the log was changed by SIGUSR2 to=debug\tresult=success',
+    ])
+  })
+
   it('goes to the log of the server without a file', async () => {
     const client = await start({ auditFile: undefined })
     client.create(1, '/logged')
@@ -466,4 +551,28 @@ describe('the audit log of an ensemble', () => {
       )
     }
   })
+})
+
+it('the audit log of each member says which members the ensemble has from then on', async () => {
+  const ensemble = await Ensemble.start(3, {
+    auditEnabled: true,
+    auditFile: FILE,
+    reconfigEnabled: true,
+    skipAcl: true,
+  })
+  const client = await ensemble.client(ensemble.leader!)
+  const leaving = [...ensemble.members.keys()].find((id) => id !== ensemble.leader)!
+  expect(await ensemble.reconfigure(client, { leaving: String(leaving) })).toBe('77:0')
+  await ensemble.advance(1000)
+  const left = [...ensemble.members.keys()].filter((id) => id !== leaving)
+  for (const id of left) {
+    const text = new TextDecoder().decode(await ensemble.member(id).disk.readFile(FILE))
+    expect(text.match(/operation=members\t.*/g)).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^operation=members\tdetail=version=0x[0-9a-f]+ server.${left[0]}=\\S+ server.${left[1]}=\\S+\tresult=success$`,
+        ),
+      ),
+    ])
+  }
 })

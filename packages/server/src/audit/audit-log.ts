@@ -13,6 +13,7 @@ import {
 } from './audit-event.ts'
 import { AuditChain } from './audit-chain.ts'
 import { AuditFile } from './audit-file.ts'
+import { ReadPaths } from './read-paths.ts'
 import type { RequestsInFlight } from './requests-in-flight.ts'
 
 /** Lines that are formatted in one turn of the event loop, of a transaction that has more. */
@@ -33,6 +34,8 @@ export class AuditLog {
   readonly #platform: Pick<Platform, 'clock' | 'logger'>
   readonly #categories: ReadonlySet<AuditCategory>
   readonly recordsWrites: boolean
+  /** The paths whose reads are recorded. */
+  readonly readPaths: ReadPaths
   /** Whether lines are JSON, which say more. */
   readonly isJson: boolean
   readonly #mayRefuse: boolean
@@ -50,7 +53,8 @@ export class AuditLog {
   private constructor(settings: ServerSettings, platform: Platform) {
     this.#settings = settings
     this.#platform = platform
-    this.#categories = new Set(settings.auditEvents)
+    this.readPaths = new ReadPaths(settings.auditEvents)
+    this.#categories = new Set(settings.auditEvents.map(categoryOf))
     this.recordsWrites = this.#categories.has('writes')
     this.isJson = settings.auditFormat === 'json'
     this.#mayRefuse = settings.auditOnFailure === 'refuse'
@@ -218,3 +222,6 @@ export class AuditLog {
     return (this.#time = clock.wall())
   }
 }
+
+/** Returns the category of one of the texts of `audit.events`, which may end in a path. */
+const categoryOf = (event: string): AuditCategory => event.replace(/:.*/, '') as AuditCategory

@@ -294,7 +294,8 @@ type RequestFields = AuditClient & Pick<AuditEvent, 'xid' | 'zxid'>
 /** What the identities of a client say in its lines; they stay the same array until it logs in again. */
 const namesOf = new WeakMap<readonly Identity[], Pick<AuditClient, 'users' | 'ip'>>()
 
-function clientOf(
+/** Returns who sent a request. */
+export function clientOf(
   session: SessionId,
   identities: readonly Identity[],
   origin: ClientOrigin | undefined,

@@ -4,7 +4,7 @@ import { isRead, isWrite } from '../core/operations/index.ts'
 import type { Histogram } from '../core/histogram.ts'
 import type { ChunkedReply, ReadCaller } from '../core/reads/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
-import { recordRefusal } from '../audit/index.ts'
+import { recordRead, recordRefusal } from '../audit/index.ts'
 import type { AcceptedWrite, ClientOrigin } from '../pipeline/index.ts'
 import { Authentication, type AuthenticatingClient } from './authentication.ts'
 import type { ChannelRequests, ClientChannel } from './client-channel.ts'
@@ -390,13 +390,35 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       return this.#endRead(replyWriter.beginReply(xid, zxid, result), request)
     }
     const mark = replyWriter.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
+    const { offset } = body
     const result = this.#begin(type, body, replyWriter.writer)
+    this.#recordRead(request, body, offset, result)
     if (typeof result !== 'number') {
       replyWriter.writer.truncate(mark)
       return this.#startChunkedReply(this.#withPath(request, body, from), zxid, result)
     }
     if (result !== 0) replyWriter.setError(mark, result)
     this.#endRead(mark, request)
+  }
+
+  /** Records a read whose result is known, or which is permitted. */
+  #recordRead(
+    { xid, type }: RequestHeader,
+    body: Reader,
+    offset: number,
+    result: number | ChunkedReply,
+  ): void {
+    const { audit } = this.#service
+    if (audit === undefined || (audit.readPaths.isEmpty && result !== ErrorCode.NOAUTH)) return
+    body.offset = offset
+    const { sessionId, identities, origin } = this
+    recordRead(
+      audit,
+      { sessionId, xid, type, identities },
+      body,
+      typeof result === 'number' ? result : 0,
+      origin,
+    )
   }
 
   /** Executes a read. Returns its error number, or a chunked reply unless one is being written already. */

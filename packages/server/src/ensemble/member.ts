@@ -20,6 +20,7 @@ import {
   type ClusterId,
   type EnsembleConfiguration,
   type ServerId,
+  printConfiguration,
 } from '../core/quorum/index.ts'
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
 import type { Tree } from '../core/tree/index.ts'
@@ -70,6 +71,8 @@ export class Member implements Server, AdminTarget {
   #resolveFailed: (reason: unknown) => void = () => {}
   #closing: Promise<void> | undefined
   #isStopped = false
+  /** The members that the audit log has. */
+  #recordedMembers: string
   #hasFailed = false
   #isListening = false
 
@@ -134,6 +137,7 @@ export class Member implements Server, AdminTarget {
       configurationChanged: () => this.#onConfigurationChanged(),
     }
     this.#roles = new RoleManager(this.#context)
+    this.#recordedMembers = membersText(membership.active)
     this.#drain = new Drain(this.#context.clientPorts, clock)
   }
 
@@ -353,8 +357,18 @@ export class Member implements Server, AdminTarget {
 
   #onConfigurationChanged(): void {
     const { clientPorts, membership } = this.#context
+    this.#recordMembers()
     this.#roles.configurationChanged()
     clientPorts.moveTo(membership.clientAddresses.active)
+  }
+
+  #recordMembers(): void {
+    const { audit, membership } = this.#context
+    const members = membersText(membership.active)
+    if (members === this.#recordedMembers) return
+    this.#recordedMembers = members
+    const detail = `version=0x${membership.active.version.toString(16)} ${members}`
+    audit?.record({ category: 'config', operation: 'members', result: 'success', detail })
   }
 
   /** Stops at once: closes everything and writes nothing more, since the state of this server can no longer be trusted. */
@@ -461,3 +475,10 @@ export class Member implements Server, AdminTarget {
     )
   }
 }
+
+/** Returns the members of a configuration on one line. The first leader gives them a version, which changes nothing. */
+const membersText = (configuration: EnsembleConfiguration): string =>
+  printConfiguration(configuration)
+    .split('\n')
+    .filter((line) => !line.startsWith('version='))
+    .join(' ')

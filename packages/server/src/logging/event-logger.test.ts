@@ -41,6 +41,16 @@ describe('a line', () => {
     })
   })
 
+  it('is observed with its id whether it is written or not, unless it is a debug line', () => {
+    const seen: unknown[] = []
+    logger.observer = (id, context, message) => void seen.push([id, context, message])
+    logger.level = 'error'
+    logger.info({ votes: true }, LOOKING)
+    logger.debug({}, LOOKING)
+    logger.error({}, 'No event has this sentence')
+    expect(seen).toEqual([['election.looking', { votes: true }, LOOKING]])
+  })
+
   it('may name its event in the context, where its message varies', () => {
     logger.warn({ id: 'log.cut', file: 'log.1' }, 'Cut the log: the leader has nothing after 0x1')
     expect(lines[0]!.context).toEqual({ id: 'log.cut', part: 'log', file: 'log.1' })

@@ -24,6 +24,8 @@ export class EventLogger implements Logger {
   readonly lines: Readonly<Record<LogLevel, number>>
   /** Returns what lines say of the server. */
   origin: () => LogOrigin = () => ({})
+  /** Called with the id of each event above `debug`, whether its line is written or not. */
+  observer: ((id: string, context: object, message: string) => void) | undefined
   readonly #lines: Record<LogLevel, number> = { error: 0, warn: 0, info: 0, debug: 0 }
   readonly #logger: Logger
   readonly #repeats: RepeatedLines
@@ -48,14 +50,17 @@ export class EventLogger implements Logger {
   }
 
   error(context: object, message: string): void {
+    this.#observe(context, message)
     if (this.levels.mayWrite('error')) this.#log('error', context, message)
   }
 
   warn(context: object, message: string): void {
+    this.#observe(context, message)
     if (this.levels.mayWrite('warn')) this.#log('warn', context, message)
   }
 
   info(context: object, message: string): void {
+    this.#observe(context, message)
     if (this.levels.mayWrite('info')) this.#log('info', context, message)
   }
 
@@ -67,6 +72,12 @@ export class EventLogger implements Logger {
   close(): void {
     this.#repeats.close()
     this.levels.close()
+  }
+
+  #observe(context: object, message: string): void {
+    if (this.observer === undefined) return
+    const event = eventOf(context, message)
+    if (event !== undefined) this.observer(event.id, context, message)
   }
 
   #log(level: LogLevel, context: object, message: string): void {

@@ -1,7 +1,29 @@
-import { bool, integer, oneOf, optional, size, someOf, text } from './value-types.ts'
+import { validatePath } from '@zabra/protocol'
+import * as z from 'zod/mini'
+import { bool, integer, list, oneOf, optional, size, text, valueType, type ValueType } from './value-types.ts'
 import { row } from './row.ts'
 
 const group = 'Audit log'
+
+const CATEGORIES = ['writes', 'auth', 'sessions', 'admin', 'config'] as const
+const READS = 'reads:'
+
+/** Categories of audit lines, and `reads:` with a path. */
+function auditEvents(): ValueType<readonly string[]> {
+  const isEvent = (event: string): boolean =>
+    (CATEGORIES as readonly string[]).includes(event) ||
+    (event.startsWith(`${READS}/`) &&
+      (/^\/\**$/.test(event.slice(READS.length)) ||
+        validatePath(event.slice(READS.length).replace(/\/\**$/, '')) === undefined))
+  const names = list('')
+  return valueType({
+    schema: () => z.readonly(z.array(z.string().check(z.refine(isEvent))).check(z.minLength(1))),
+    read: (given) =>
+      names.read(given)!.map((one) => CATEGORIES.find((known) => known === one.toLowerCase()) ?? one),
+    expected: `one or more of ${CATEGORIES.join(', ')} and ${READS}/PATH, separated by commas`,
+    show: names.show,
+  })
+}
 
 /** The audit log. */
 export const auditRows = {
@@ -74,10 +96,10 @@ export const auditRows = {
   auditEvents: row({
     group,
     key: 'audit.events',
-    type: someOf('writes', 'auth', 'sessions', 'admin'),
-    defaultValue: ['writes', 'auth', 'admin'] as const,
+    type: auditEvents(),
+    defaultValue: ['writes', 'auth', 'admin', 'config'],
     apacheDefault: 'writes',
     description:
-      'What is recorded: `writes`, logins (`auth`), the begin and end of `sessions`, and `admin`: requests to the HTTP port and four-letter words that change something.',
+      'What is recorded: `writes`; logins and refused reads (`auth`); the begin and end of `sessions`; requests to the HTTP port and four-letter words that change something (`admin`); what became of the server by them or otherwise (`config`): members, certificates, level of the log, backups, restores; and reads of a path and below, such as `reads:/secret`.',
   }),
 } as const

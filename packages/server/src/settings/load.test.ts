@@ -182,6 +182,15 @@ describe('a configuration file', () => {
     expect(load({ file: cfg('audit.chain=yes', 'audit.format=json', 'audit.file=/a') }).errors).toEqual([])
   })
 
+  test('audit.events takes categories and paths of reads, and refuses what is neither', () => {
+    const given = load({ file: cfg('audit.events=Writes, config,reads:/a/b,reads:/c/**,reads:/') })
+    expect(given.settings?.auditEvents).toEqual(['writes', 'config', 'reads:/a/b', 'reads:/c/**', 'reads:/'])
+    for (const bad of ['reads', 'reads:', 'reads:a', 'reads:/a//b', 'reads:/a*/**/b/./c', 'write'])
+      expect(load({ file: cfg(`audit.events=writes,${bad}`) }).errors.join()).toMatch(
+        /audit\.events: expected one or more of writes, auth, sessions, admin, config and reads:\/PATH/,
+      )
+  })
+
   test('a key of this server alone has no note on how ZooKeeper reads it', () => {
     const { warnings } = load({ file: cfg('backup.logInterval=30s', 'audit.fsync=yes', 'stop.drainMs=5s') })
     expect(warnings).toEqual([])
