@@ -12,6 +12,7 @@ import type { Recorder } from '../strangers/recorder.ts'
 import { Stranger } from '../strangers/stranger.ts'
 import type { SessionClient } from '../workload/session-client.ts'
 import { READ_WITHIN_MS, type OracleFile } from './oracle-file.ts'
+import type { LevelOperator } from './level-operator.ts'
 import type { Operator } from './operator.ts'
 import { steal } from './thief.ts'
 import type { Fault } from './fault.ts'
@@ -41,6 +42,10 @@ export interface FaultTargets {
   readonly acceptsJoiners: boolean
   /** Calls back once, when a leader proposes a reconfiguration. */
   readonly onNextReconfig: (proposed: (leader: HostState) => void) => void
+  /** Finalizes feature levels and installs releases; undefined where all servers run the same one. */
+  readonly levels: LevelOperator | undefined
+  /** Calls back once, when a leader proposes a feature level. */
+  readonly onNextLevel: (proposed: (leader: string) => void) => void
 }
 
 /** Injects the faults of a plan and ends them. */
@@ -70,8 +75,9 @@ export class FaultInjector {
   /** Ends all faults: servers run, links are healed, disks work. */
   heal(): void {
     this.#isHealed = true
-    const { world, servers, workers, operator, oracle, refused } = this.#targets
+    const { world, servers, workers, operator, oracle, refused, levels } = this.#targets
     operator?.stop()
+    levels?.heal()
     refused?.clear()
     oracle?.forbid()
     for (const stranger of this.#strangers) stranger.stop()
@@ -144,6 +150,14 @@ export class FaultInjector {
       case 'interruptReconfig':
         this.#targets.onNextReconfig((leader) => this.#interrupt(fault, leader))
         return undefined
+      case 'interruptFinalize':
+        this.#targets.onNextLevel((leader) => this.#interruptLevel(fault, leader))
+        return undefined
+      case 'finalize':
+        void this.#targets.levels?.finalize(() => this.#server(fault.server), fault.level, fault.forMs)
+        return undefined
+      case 'install':
+        return this.#targets.levels?.install(this.#server(fault.server), fault.level)
       case 'staleLeader':
         return this.#isolateStaleLeader(this.#server(fault.server).host)
       case 'clientCut':
@@ -258,6 +272,24 @@ export class FaultInjector {
       this.#count('reconfigurations interrupted')
       const kind = how === 'reset' ? 'resetPeers' : how
       this.#inject({ kind, server: server.id, at: world.now, forMs })
+    })
+  }
+
+  /** A leader has proposed a feature level: interrupt it, or servers that are to store it. */
+  #interruptLevel(
+    { how, whom, afterMs, forMs }: Extract<Fault, { kind: 'interruptFinalize' }>,
+    leader: string,
+  ): void {
+    const { world, servers } = this.#targets
+    const others = servers.filter(({ host }) => host.name !== leader)
+    const other = others.length > 0 ? [world.prng.fork(`interrupted ${world.now}`).pick(others)] : []
+    const leaders = servers.filter(({ host }) => host.name === leader)
+    const interrupted = { leader: leaders, other, all: servers }[whom]
+    world.schedule(afterMs, undefined, 'fault', () => {
+      if (this.#isHealed) return
+      this.#count('feature levels interrupted')
+      const kind = how === 'reset' ? 'resetPeers' : how
+      for (const { id } of interrupted) this.#inject({ kind, server: id, at: world.now, forMs })
     })
   }
 

@@ -48,11 +48,22 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
   | { readonly kind: 'alone'; readonly server: number }
   /** A program with the id and the password of a client's session resumes it, with the login of another user or none. */
   | { readonly kind: 'thief'; readonly client: number; readonly server: number; readonly logsIn: boolean }
+  /** An operator asks a server to finalize a feature level, the highest possible one by default, and again after refusals for `forMs`. */
+  | { readonly kind: 'finalize'; readonly server: number; readonly level?: number }
+  /** A server is stopped, and started as a release of another feature level. */
+  | { readonly kind: 'install'; readonly server: number; readonly level: number }
+  /** The leader that proposes the next feature level, another server or all of them are interrupted `afterMs` later. */
+  | {
+      readonly kind: 'interruptFinalize'
+      readonly how: Interruption
+      readonly whom: 'leader' | 'other' | 'all'
+      readonly afterMs: number
+    }
   /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
   | { readonly kind: 'interruptReconfig'; readonly how: Interruption; readonly afterMs: number }
 )
 
-/** How a leader that has proposed a reconfiguration is interrupted. */
+/** How servers are interrupted while a reconfiguration or a feature level is proposed. */
 export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
 
 /**

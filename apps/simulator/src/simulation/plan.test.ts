@@ -2,6 +2,8 @@ import { expect, it } from 'vitest'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
 import { drawPlan } from './plan.ts'
 
+const LEVEL_FAULTS: ReadonlySet<string> = new Set(['finalize', 'install', 'interruptFinalize'])
+
 it('plans with a stale leader have clients that only read', () => {
   const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { minutes: 0.05 }))
   const deposing = plans.filter(({ faults }) => faults.some(({ kind }) => kind === 'staleLeader'))
@@ -146,4 +148,24 @@ it('thieves try to resume sessions of clients that log in, where servers can sto
       ).toBe(false)
     }
   expect(thieves).toBeGreaterThan(60)
+})
+
+it('the finalize feature asks for levels, mixes releases and leaves the rest of the plan unchanged', () => {
+  const kinds = new Set<string>()
+  const releases = new Set<number>()
+  let mixed = 0
+  for (let seed = 0; seed < 60; seed++) {
+    const plan = drawPlan(seed, { servers: 5, minutes: 0.1, features: ['finalize'] })
+    const { levels, ...others } = plan
+    for (const level of levels!.first) releases.add(level)
+    if (new Set(levels!.first).size > 1) mixed++
+    const ofLevels = others.faults.filter(({ kind }) => LEVEL_FAULTS.has(kind))
+    for (const { kind } of ofLevels) kinds.add(kind)
+    const without = drawPlan(seed, { servers: 5, minutes: 0.1 })
+    if (without.levels !== undefined) continue
+    expect({ ...others, faults: others.faults.filter((fault) => !ofLevels.includes(fault)) }).toEqual(without)
+  }
+  expect(kinds).toEqual(LEVEL_FAULTS)
+  expect(releases).toEqual(new Set([0, 1, 2, 3]))
+  expect(mixed).toBeGreaterThan(20)
 })

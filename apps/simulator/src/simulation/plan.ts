@@ -2,6 +2,7 @@ import { type NetworkConditions, Prng } from '@zabra/testing'
 import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
 import { isSaslUser, SASL_USERS } from '../history/acl.ts'
 import { MEMBERSHIP_CHANGES, type Fault } from './fault.ts'
+import { drawLevels, type LevelsPlan } from './levels-plan.ts'
 
 /** What a raw client may do. */
 export type ClientOperation = keyof ReturnType<typeof drawWeights> | 'largeTree'
@@ -49,6 +50,7 @@ export type Feature =
   | 'oracle'
   | 'logins'
   | 'refusals'
+  | 'finalize'
 
 export const FEATURES: readonly Feature[] = [
   'groups',
@@ -59,6 +61,7 @@ export const FEATURES: readonly Feature[] = [
   'oracle',
   'logins',
   'refusals',
+  'finalize',
 ]
 
 /** Probability that a seed draws a feature. */
@@ -93,6 +96,8 @@ export interface Plan {
   readonly oracle?: number
   /** Whether some clients log in by SASL, and thieves try to resume their sessions. */
   readonly logins?: boolean
+  /** Present where servers run releases of different feature levels, which are finalized. */
+  readonly levels?: LevelsPlan
   /** How long clients and faults are active, in milliseconds of world time. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -160,6 +165,9 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(servers > 1 && has('refusals') ? drawRefusals(prng.fork('refused'), servers, loadMs) : []),
     ...(oracle?.faults ?? []),
   ]
+  const levels = has('finalize')
+    ? drawLevels(prng.fork('levels'), range(servers), ensemble.outsiders, loadMs)
+    : undefined
   const notesUsers =
     ensemble.outsiders.length === 0 &&
     !faults.some(({ kind }) => kind === 'fullDisk' || MEMBERSHIP_CHANGES.has(kind))
@@ -174,6 +182,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(largeTree ? { largeTree } : {}),
     ...(oracle === undefined ? {} : { oracle: oracle.survivor }),
     ...(logins ? { logins } : {}),
+    ...(levels === undefined ? {} : { levels: levels.levels }),
     loadMs,
     clients: all,
     participants,
@@ -181,6 +190,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
       ...faults,
       // Where the user of a session cannot be stored, nothing protects the session.
       ...(logins && notesUsers ? drawThieves(prng.fork('thieves'), clients, servers, loadMs) : []),
+      ...(levels?.faults ?? []),
     ],
     network: {
       delayMs: prng.pick([0.05, 0.2, 2]),

@@ -27,12 +27,17 @@ import { Participant } from '../participants/participant.ts'
 import { PARTICIPANT_PATHS } from '../participants/paths.ts'
 import { Recorder } from '../strangers/recorder.ts'
 import { committedTransactions } from './committed-transactions.ts'
+import { MEMBERSHIP_CHANGES as CONFIGURATION_CHANGES } from './fault.ts'
 import { EpochMonitor } from './epoch-monitor.ts'
 import { FaultInjector } from './fault-injector.ts'
+import { required, visibleLevels } from './level-file.ts'
+import { LevelMonitor } from './level-monitor.ts'
+import { LevelOperator } from './level-operator.ts'
 import { LogMonitor } from './log-monitor.ts'
 import { readMembers } from './membership.ts'
 import { Operator } from './operator.ts'
 import { OracleFile } from './oracle-file.ts'
+import type { LevelsPlan } from './levels-plan.ts'
 import type { Plan } from './plan.ts'
 import {
   DATA_DIR,
@@ -52,6 +57,10 @@ import { QuorumMonitor } from './quorum-monitor.ts'
 const WRITE_WITHIN_MS = 15_000
 /** Faults after which a configuration may lack a server. */
 const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set(['leave', 'renew', 'wipe'])
+/** What a leader logs when it proposes a feature level. */
+const LEVEL_PROPOSED = 'The members are asked to store a feature level for good'
+/** How long finalization may take after healing: the voters may have to join again with a vote. */
+const FINAL_WITHIN_MS = 15_000
 /** What strangers may add: a discovery that fails because of an epoch that they have claimed. */
 const FALSE_EPOCH_MS = 10_000
 const READ_WITHIN_MS = 60_000
@@ -103,6 +112,10 @@ class Run {
   readonly #operator: Operator | undefined
   readonly #quorumMonitor: QuorumMonitor | undefined
   readonly #epochMonitor: EpochMonitor
+  /** Present where servers run releases of different feature levels. */
+  readonly #levels: { readonly monitor: LevelMonitor; readonly operator: LevelOperator } | undefined
+  /** Called with the leader that proposes a feature level. */
+  #onNextLevel: ((leader: string) => void) | undefined
   readonly #stats = new Stats()
   #connections = 0
   #healedAt = 0
@@ -119,6 +132,7 @@ class Run {
       // The first two ticks of silence of a follower are no reason to let another connection act as it.
       if (/ after [012] ticks of silence/.test(JSON.stringify(line.facts)))
         this.#violate('strangers', `${line.host}: ${line.sentence} ${JSON.stringify(line.facts)}`)
+      if (line.sentence === LEVEL_PROPOSED) this.#levelProposed(line.host)
       options.onLog?.(line)
     }
     world.onError = (error, owner) => this.#handleError(error, owner)
@@ -139,6 +153,7 @@ class Run {
     for (const { host, onReplaceDisk } of this.#servers)
       onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
     this.#epochMonitor = new EpochMonitor(world, this.#servers)
+    this.#levels = plan.levels === undefined ? undefined : this.#watchLevels(plan.levels)
     this.#workers = plan.clients.map((client, index) => {
       const host = world.addHost(`c${index}`)
       return new Worker({
@@ -179,7 +194,26 @@ class Run {
       recorder: plan.faults.some(({ kind }) => kind === 'stranger') ? new Recorder(world) : undefined,
       acceptsJoiners: this.#servers.some(({ settings }) => settings.reconfigEnabled),
       onNextReconfig: (proposed) => this.#quorumMonitor?.onNextReconfig(proposed),
+      levels: this.#levels?.operator,
+      onNextLevel: (proposed) => (this.#onNextLevel = proposed),
     })
+  }
+
+  #watchLevels(levels: LevelsPlan): { monitor: LevelMonitor; operator: LevelOperator } {
+    const world = this.#world
+    const servers = this.#servers
+    for (const [index, server] of servers.entries()) server.featureLevel = levels.first[index]!
+    const changes = this.#plan.faults.some(({ kind }) => CONFIGURATION_CHANGES.has(kind))
+    const members = changes ? undefined : new Set(initialRoles(this.#plan).keys())
+    const violate = (what: string): void => this.#violate('levels', what)
+    const monitor = new LevelMonitor({ world, servers, members, violate })
+    return { monitor, operator: new LevelOperator(world, servers, monitor, levels) }
+  }
+
+  #levelProposed(leader: string): void {
+    const callback = this.#onNextLevel
+    this.#onNextLevel = undefined
+    callback?.(leader)
   }
 
   async run(): Promise<RunReport> {
@@ -199,7 +233,7 @@ class Run {
     this.#stats.recordRun(
       this.#history,
       this.#servers,
-      { ...this.#faults.counts, ...this.#operator?.counts },
+      { ...this.#faults.counts, ...this.#operator?.counts, ...this.#levels?.operator.counts },
       this.#quorumMonitor,
     )
     return {
@@ -286,6 +320,11 @@ class Run {
     const longest = Math.max(...[...clients, ...participants].map(({ timeoutMs }) => timeoutMs))
     await this.#world.run(this.#world.now + longest + GRACE_MS)
     await this.#readAll('healed')
+    if ((await this.#levels?.operator.conclude(FINAL_WITHIN_MS)) === false)
+      this.#violate(
+        'levels',
+        `The newest level was not final within ${FINAL_WITHIN_MS} ms: ${this.#levels!.monitor.describe()}`,
+      )
     for (const server of this.#servers) {
       server.crash('power')
       // A ready server may still wait for a stalled disk, longer than the bound for its first write.
@@ -296,6 +335,24 @@ class Run {
     await this.#readAll('restarted')
     if (!(await this.#world.run(this.#world.now + READ_WITHIN_MS, () => readiness.isDone)))
       this.#violate('liveness', `Not every server was ready and took a write within ${READ_WITHIN_MS} ms`)
+    await this.#settleLevels()
+  }
+
+  /** Checks that all servers come to have the same feature level; none where nobody has asked for one. */
+  async #settleLevels(): Promise<void> {
+    if (this.#levels === undefined) {
+      for (const { host } of this.#servers)
+        if (required(visibleLevels(host)) > 0)
+          this.#violate('levels', `${host.name} has a feature level, and no operator has asked for one`)
+      return
+    }
+    const { monitor } = this.#levels
+    if (!(await this.#world.run(this.#world.now + FINAL_WITHIN_MS, () => monitor.hasSettled)))
+      this.#violate(
+        'levels',
+        `The levels of all servers were not the same within ${FINAL_WITHIN_MS} ms: ${monitor.describe()}`,
+      )
+    this.#stats.add('runs that end with a feature level', monitor.finalized > 0 ? 1 : 0)
   }
 
   #watchReadiness(): ReadinessMonitor {
@@ -436,10 +493,13 @@ class Run {
 
   /** A server may stop only because its disk failed. */
   #checkStops(): void {
+    const expected = this.#levels?.operator.expectedStops
     for (const { stops } of this.#servers)
-      for (const { server, at, during, reason, code } of stops)
-        if (code !== 'EIO' && code !== 'ENOSPC')
+      for (const stop of stops) {
+        const { server, at, during, reason, code } = stop
+        if (code !== 'EIO' && code !== 'ENOSPC' && expected?.has(stop) !== true)
           this.#violate('stops', `${server} stopped in ${during} at ${at.toFixed(1)} ms: ${reason}`)
+      }
   }
 
   #handleError(error: unknown, owner: ProcessState | undefined): void {

@@ -88,6 +88,7 @@ export function serverSettings(plan: Plan, id: number): ServerSettings {
         }
       : {}),
     superDigest: SUPER_USER.digest,
+    ...(plan.levels === undefined ? {} : { adminRoleOperate: ['ip:127.0.0.1'] }),
     ...(plan.logins === true ? { saslUsers: PASSWORDS, sessionSecretFile: SECRET_FILE } : {}),
     dataDir: DATA_DIR,
     serverId: id,

@@ -79,6 +79,15 @@ describe('the simulation of ensembles', () => {
     expect(code).toBe(0)
   })
 
+  it('feature levels are finalized among mixed releases without a violation', async () => {
+    const args = ['--with', 'finalize', '--seeds', '4', '--start', '1', '--servers', '3', '--minutes', '0.05']
+    const { code, output } = await sim([...args, '--quiet'])
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    for (const what of ['finalize answered with 200', 'finalize answered with 409', 'install'])
+      expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(0)
+    expect(code).toBe(0)
+  })
+
   it('a violation prints its replay command and writes a trace', async () => {
     const args = ['--plant', 'version-ignored', '--seeds', '1', '--start', '1', '--servers', '1']
     const { code, output } = await sim([...args, '--minutes', '0.1', '--quiet'])

@@ -1,0 +1,134 @@
+import type { SimulatedServer, SimulatedWorld, UnexpectedStop } from '@zabra/testing'
+import { MemoryHttp, type TextResponse } from '@zabra/testkit'
+import { required, visibleLevels } from './level-file.ts'
+import type { LevelMonitor } from './level-monitor.ts'
+import { NEWEST_LEVEL, type LevelsPlan } from './levels-plan.ts'
+
+const PATH = '/api/v1/cluster/finalize'
+/** How long a request takes to a server, and the operator waits after a refusal, in milliseconds. */
+const REQUEST_MS = 0.2
+const PAUSE_MS = 50
+/** How long a level takes to a disk at most, in milliseconds. */
+const WRITTEN_MS = 1000
+
+/** Finalizes feature levels over HTTP, and installs other releases. */
+export class LevelOperator {
+  readonly counts: Record<string, number> = {}
+  /** Starts that failed because the folder requires a later release, as they must. */
+  readonly expectedStops = new Set<UnexpectedStop>()
+  readonly #world: SimulatedWorld
+  readonly #servers: readonly SimulatedServer[]
+  readonly #monitor: LevelMonitor
+  readonly #plan: LevelsPlan
+  #isHealed = false
+  readonly #ports = new Map<SimulatedServer, MemoryHttp>()
+
+  constructor(
+    world: SimulatedWorld,
+    servers: readonly SimulatedServer[],
+    monitor: LevelMonitor,
+    plan: LevelsPlan,
+  ) {
+    this.#world = world
+    this.#servers = servers
+    this.#monitor = monitor
+    this.#plan = plan
+    for (const server of servers) {
+      const http = new MemoryHttp()
+      this.#ports.set(server, http)
+      server.networkFactories = { http: () => http }
+      server.onStop = (stop) => this.#onStop(server, stop)
+    }
+  }
+
+  /** Asks a server to finalize a level, the highest possible one by default, and again after refusals for `forMs`. */
+  async finalize(server: () => SimulatedServer, level: number | undefined, forMs: number): Promise<void> {
+    const until = this.#world.now + forMs
+    const isHealed = this.#isHealed
+    // What is asked for before must not be proposed after servers were upgraded for what there was.
+    const isDue = (): boolean => this.#isHealed === isHealed && this.#world.now <= until
+    while (isDue() && !(await this.#ask(server(), level, isDue))) await this.#pause()
+  }
+
+  /** Stops a server and returns a function that starts it as another release. */
+  install(server: SimulatedServer, level: number): () => void {
+    server.crash('kill')
+    server.featureLevel = level
+    return () => server.start()
+  }
+
+  /** Ends all requests, and upgrades the servers that could not serve their ensemble; all of them where the newest level is finalized. */
+  heal(): void {
+    this.#isHealed = true
+    this.#upgrade()
+    // A level may be on the way to a disk.
+    this.#world.schedule(WRITTEN_MS, undefined, 'operator looks again', () => {
+      for (const server of this.#upgrade()) server.start()
+    })
+  }
+
+  #upgrade(): readonly SimulatedServer[] {
+    const needed = this.#plan.finalizesAtEnd
+      ? NEWEST_LEVEL
+      : Math.max(...this.#servers.map(({ host }) => required(visibleLevels(host))))
+    const earlier = this.#servers.filter(({ featureLevel }) => featureLevel! < needed)
+    for (const server of earlier) {
+      server.crash('kill')
+      server.featureLevel = NEWEST_LEVEL
+    }
+    return earlier
+  }
+
+  /** Finalizes the newest level where the plan says so. Resolves to whether it is final within `withinMs`. */
+  async conclude(withinMs: number): Promise<boolean> {
+    if (!this.#plan.finalizesAtEnd) return true
+    const leader = (): SimulatedServer =>
+      this.#servers.find(({ server }) => server?.role === 'leading' || server?.role === 'standalone') ??
+      this.#servers[0]!
+    void this.finalize(leader, NEWEST_LEVEL, withinMs)
+    return this.#world.run(this.#world.now + withinMs, () => this.#monitor.finalized === NEWEST_LEVEL)
+  }
+
+  /** Sends a request to a server. Resolves to whether it was accepted; never where the server ends before the request arrives. */
+  async #ask(server: SimulatedServer, level: number | undefined, isDue: () => boolean): Promise<boolean> {
+    const incarnation = server.host.current
+    if (incarnation === undefined || server.server === undefined) return false
+    await new Promise<void>(
+      (resolve) => void incarnation.schedule(REQUEST_MS, 'request to finalize', resolve),
+    )
+    if (!isDue()) return false
+    const body = level === undefined ? '' : JSON.stringify({ level })
+    let answer: TextResponse
+    try {
+      answer = await this.#ports.get(server)!.request(PATH, { method: 'POST', body })
+    } catch {
+      // A server that stops, or cannot write the level, answers with status 500 or not at all.
+      return false
+    }
+    const { status, text } = answer
+    if (!incarnation.isAlive) return false
+    const isAccepted = status === 200 || status === 202
+    this.#count(`finalize answered with ${status}`)
+    if (isAccepted) this.#monitor.accepted(server, levelIn(text), status === 200)
+    return isAccepted
+  }
+
+  /** Installs the newest release where the one that was to start does not read the folder. */
+  #onStop(server: SimulatedServer, stop: UnexpectedStop): void {
+    if (stop.during !== 'start' || !stop.reason.includes('Install a release of feature level')) return
+    if (required(visibleLevels(server.host)) <= server.featureLevel!) return
+    this.expectedStops.add(stop)
+    this.#count('releases that do not read their folder')
+    server.featureLevel = NEWEST_LEVEL
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => void this.#world.schedule(PAUSE_MS, undefined, 'operator waits', resolve))
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+}
+
+const levelIn = (text: string): number => (JSON.parse(text) as { readonly level: number }).level
