@@ -306,6 +306,16 @@ describe('the appends of TxnLog', () => {
     expect(turns).toBeGreaterThan(30)
   })
 
+  it('of 2 MiB and more are written with the checksum that is given', async () => {
+    const { log, disk } = given()
+    const payload = new Uint8Array(2 << 20)
+    payload.set(payloadOf(createTxn(1)).subarray(0, 32))
+    log.appendPayload(1, payload, 0x01020304)
+    await log.flush()
+    const bytes = await disk.readFile(`${FOLDER}/log.1`)
+    expect([...bytes.subarray(16, 24)]).toEqual([0, 0, 0, 0, 1, 2, 3, 4])
+  })
+
   it('leave nothing of a transaction that cannot be encoded', async () => {
     const { log, append, disk, events, names } = given()
     expect(() => log.append(unencodable(1))).toThrow()
@@ -335,6 +345,27 @@ describe('the appends of TxnLog', () => {
     expect(events).toEqual(['durable 4: 4 in 0 ms', 'durable 8: 4 in 0 ms', 'durable 9: 1 in 0 ms'])
     expect(disk.paths()).toEqual([`${FOLDER}/log.1`])
     expect((await recoverFrom(disk)).lastZxid).toBe(9)
+  })
+
+  it('begin another write at 4 MiB', async () => {
+    for (const [missing, expected] of [
+      [0, ['durable 1: 1 in 0 ms', 'durable 2: 1 in 0 ms']],
+      [1, ['durable 2: 2 in 0 ms']],
+    ] as const) {
+      const { log, events } = given()
+      const head = LOG_HEADER_BYTES + ENTRY - 50
+      log.append(createTxn(1, (4 << 20) - head - missing))
+      log.append(createTxn(2))
+      await log.close()
+      expect(events).toEqual(expected)
+    }
+  })
+
+  it('name the transaction that a role must not append', () => {
+    const { log } = given({ acceptedEpoch: () => 1 })
+    expect(() => log.append(createTxn(2 * EPOCH_1 + 1))).toThrow('{"zxid":8589934593}')
+    log.revoke()
+    expect(() => log.append(createTxn(1))).toThrow('{"zxid":1}')
   })
 
   it('count as pending until they are durable, and grow the range', async () => {
