@@ -163,6 +163,7 @@ export interface Compression {
 
 export interface Cryptography {
     sha256(): Hash;
+    sha256Of(bytes: Uint8Array): string;
     seal(key: Uint8Array, nonce: Uint8Array, associated: Uint8Array, plain: Uint8Array): Uint8Array;
     open(key: Uint8Array, nonce: Uint8Array, associated: Uint8Array, sealed: Uint8Array): Uint8Array | undefined;
 }

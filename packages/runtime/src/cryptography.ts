@@ -8,6 +8,8 @@ export interface Hash {
 /** Cryptography of the platform. Inputs should be small enough for one turn of the event loop: at most some hundred KiB. */
 export interface Cryptography {
   sha256(): Hash
+  /** Returns the SHA-256 of some bytes, in hexadecimal. For short ones it takes less time than a `Hash`. */
+  sha256Of(bytes: Uint8Array): string
   /**
    * Encrypts with AES-256-GCM and returns the ciphertext with its tag of 16 bytes at the end. A pair of `key` (32 bytes) and `nonce`
    * (12 bytes) must be used once only. `associated` is authenticated with it.

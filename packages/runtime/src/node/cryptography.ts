@@ -10,6 +10,7 @@ export const nodeCryptography: Cryptography = {
     const hash = builtinModule('node:crypto').createHash('sha256')
     return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest('hex') }
   },
+  sha256Of: (bytes) => builtinModule('node:crypto').hash('sha256', bytes, 'hex'),
   seal(key, nonce, associated, plain) {
     const cipher = builtinModule('node:crypto').createCipheriv(CIPHER, key, nonce)
     cipher.setAAD(associated)

@@ -1,4 +1,4 @@
-import type { Disk, Hash } from '@zabra/runtime'
+import type { Cryptography, Disk } from '@zabra/runtime'
 import { LINK_BYTES, linkTo, NO_LINE, tailOf, type ChainTail } from '../core/audit-chain.ts'
 
 /** Bytes at the end of a file from which its chain is continued: more than the longest line that waits to be written. */
@@ -9,7 +9,7 @@ const encoder = new TextEncoder()
 
 /** Links the lines of an audit file, which are JSON, by hashes: each begins with the hash of the line before. */
 export class AuditChain {
-  readonly #sha256: () => Hash
+  readonly #cryptography: Cryptography
   /** Returns a line that says that one is torn. */
   readonly #tornLine: () => string
   #tail: ChainTail | undefined
@@ -17,8 +17,8 @@ export class AuditChain {
   #next: ChainTail | undefined
   #bytes = new Uint8Array(0)
 
-  constructor(sha256: () => Hash, tornLine: () => string) {
-    this.#sha256 = sha256
+  constructor(cryptography: Cryptography, tornLine: () => string) {
+    this.#cryptography = cryptography
     this.#tornLine = tornLine
   }
 
@@ -35,7 +35,9 @@ export class AuditChain {
     const known = this.#tail
     if (known !== undefined && this.#next === undefined) return
     this.#tail =
-      (await readTail(disk, path, this.#sha256)) ?? known ?? (await readTail(disk, renamed, this.#sha256))
+      (await readTail(disk, path, this.#cryptography)) ??
+      known ??
+      (await readTail(disk, renamed, this.#cryptography))
     this.#tail ??= { head: NO_LINE, torn: undefined }
     this.#next = undefined
   }
@@ -56,7 +58,7 @@ export class AuditChain {
     if (closing !== '') {
       const start = at
       at += encoder.encodeInto(closing, into.subarray(at)).written
-      prev = this.#hashOf(into.subarray(start, at))
+      prev = this.#cryptography.sha256Of(into.subarray(start, at))
       into[at++] = NEWLINE
     }
     for (let from = 0; from < lines.length;) {
@@ -65,7 +67,7 @@ export class AuditChain {
       at += encoder.encodeInto(linkTo(prev), into.subarray(at)).written
       into.set(lines.subarray(from + 1, end), at)
       at += end - from - 1
-      prev = this.#hashOf(into.subarray(start, at))
+      prev = this.#cryptography.sha256Of(into.subarray(start, at))
       into[at++] = NEWLINE
       from = end + 1
     }
@@ -83,16 +85,14 @@ export class AuditChain {
   undone(): void {
     this.#next = undefined
   }
-
-  #hashOf(line: Uint8Array): string {
-    const hash = this.#sha256()
-    hash.update(line)
-    return hash.digest()
-  }
 }
 
 /** Returns what follows from the end of a file; undefined if it is empty or absent. */
-async function readTail(disk: Disk, path: string, sha256: () => Hash): Promise<ChainTail | undefined> {
+async function readTail(
+  disk: Disk,
+  path: string,
+  cryptography: Cryptography,
+): Promise<ChainTail | undefined> {
   if (!(await disk.exists(path))) return undefined
   const reader = await disk.openRead(path)
   try {
@@ -100,7 +100,7 @@ async function readTail(disk: Disk, path: string, sha256: () => Hash): Promise<C
     const from = Math.max(0, size - TAIL_BYTES)
     const bytes = new Uint8Array(size - from)
     const read = await reader.read(bytes, from)
-    return tailOf(bytes.subarray(0, read), from > 0, sha256)
+    return tailOf(bytes.subarray(0, read), from > 0, () => cryptography.sha256())
   } finally {
     await reader.close()
   }

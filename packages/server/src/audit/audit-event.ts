@@ -85,7 +85,10 @@ const escape = (text: string): string =>
 
 const unicodeEscape = (one: string): string => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-const hex = (value: bigint | number): string => `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`
+const hex = (value: bigint | number): string =>
+  typeof value === 'number' && value >= 0
+    ? `0x${value.toString(16)}`
+    : `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`
 
 /** Formats the fields about the client of an event, with the tab behind them. */
 function clientText({ session, users, ip }: AuditEvent): string {

@@ -121,7 +121,10 @@ describe('an audit file whose lines are linked', () => {
   let number = 0
 
   const open = (disk?: MemoryDisk, options: Partial<AuditFileOptions> = {}) =>
-    openFile({ chain: new AuditChain(sha256, () => '{"op":"auditLineTorn"}'), maxFiles: 9, ...options }, disk)
+    openFile(
+      { chain: new AuditChain(nodeCryptography, () => '{"op":"auditLineTorn"}'), maxFiles: 9, ...options },
+      disk,
+    )
 
   const add = (file: AuditFile, ...texts: readonly string[]): void => {
     for (const text of texts) file.append(`{"id":${++number},"text":"${text}"}`)
@@ -240,7 +243,7 @@ describe('an audit file whose lines are linked', () => {
     }
     const { disk } = await open()
     const clock = new ManualClock()
-    const chain = new AuditChain(sha256, () => '{}')
+    const chain = new AuditChain(nodeCryptography, () => '{}')
     const options = { path: PATH, maxBytes: 4096, maxFiles: 2, fsync: false, lostLine: String, chain }
     const file = new AuditFile(options, { disk, clock, logger })
     await file.open()

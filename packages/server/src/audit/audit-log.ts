@@ -13,6 +13,7 @@ import {
 } from './audit-event.ts'
 import { AuditChain } from './audit-chain.ts'
 import { AuditFile } from './audit-file.ts'
+import { JsonLines, type PlainChange } from './json-lines.ts'
 import { ReadPaths } from './read-paths.ts'
 import type { RequestsInFlight } from './requests-in-flight.ts'
 
@@ -42,6 +43,7 @@ export class AuditLog {
   readonly #file: AuditFile | undefined
   /** Formats the lines of the file, unless they are JSON. */
   readonly #lines: ApacheLines | undefined
+  readonly #jsonLines: JsonLines
   /** The user whose process the server is. */
   readonly #owner: readonly string[]
   #id = 0
@@ -57,6 +59,7 @@ export class AuditLog {
     this.#categories = new Set(settings.auditEvents.map(categoryOf))
     this.recordsWrites = this.#categories.has('writes')
     this.isJson = settings.auditFormat === 'json'
+    this.#jsonLines = new JsonLines(settings.serverId)
     this.#mayRefuse = settings.auditOnFailure === 'refuse'
     const [, owner] = platform.system.environment().find(([name]) => name === 'user.name') ?? []
     this.#owner = owner === undefined || owner === '' ? [] : [owner]
@@ -125,6 +128,14 @@ export class AuditLog {
   /** Does the same for a path that differs from that of the request. */
   recordChange(client: AuditClient, operation: string, path: string, mode: string | undefined): boolean {
     return this.#count(this.#lines?.addPlain(client, operation, path, mode, 'success', this.#now()))
+  }
+
+  /** Records a write that has succeeded as JSON. Returns false where it needs an event, since there is no file. */
+  recordJson(client: AuditClient, change: PlainChange): boolean {
+    if (this.#file === undefined) return false
+    const line = this.#jsonLines.format(client, change, ++this.#id, this.#now())
+    if (!this.#file.append(line)) this.lost++
+    return true
   }
 
   /** Counts a line that was added or lost. Returns whether it was one of both. */
@@ -197,10 +208,7 @@ export class AuditLog {
         'Cannot link the lines of the audit log: this program gave the server no cryptography. Pass it in its platform, or remove audit.chain.',
       )
     const torn = { category: 'admin', operation: 'auditLineTorn', result: 'failure' } as const
-    return new AuditChain(
-      () => cryptography.sha256(),
-      () => JSON.stringify(jsonFields(torn, this.#stamp())),
-    )
+    return new AuditChain(cryptography, () => JSON.stringify(jsonFields(torn, this.#stamp())))
   }
 
   #lostLine(lost: number): string {

@@ -2,7 +2,16 @@ import { CreateMode, ErrorCode, isSequential, OpCode, type Reader } from '@zabra
 import { describeWrite, type WriteDescription } from '../core/prepare/index.ts'
 import { userName } from '../core/auth/index.ts'
 import { failureOf, type Tree } from '../core/tree/index.ts'
-import type { CreateTxn, Identity, SessionId, SubTxn, Txn, Zxid } from '../core/types.ts'
+import type {
+  CreateTxn,
+  DeleteTxn,
+  Identity,
+  SessionId,
+  SetDataTxn,
+  SubTxn,
+  Txn,
+  Zxid,
+} from '../core/types.ts'
 import type {
   AcceptedWrite,
   ClientOrigin,
@@ -224,6 +233,11 @@ class AuditedCallback implements WriteCallback {
     const operation = err === ErrorCode.OK ? plainOperation(txn.type) : undefined
     if (operation !== undefined && this.requests.find(write.xid)) {
       const { mode } = this.requests
+      if (this.#audit.isJson) {
+        if (this.#recordJson(write, txn as PlainTxn, operation, versions[0]))
+          return this.requests.removeFirst()
+        return this.#record(write, err, versions)
+      }
       // The path of a sequential node has a number that its request does not have.
       const isRecorded = isSequential(mode)
         ? this.#audit.recordChange(this.#client, operation, (txn as CreateTxn).path, modeName(mode))
@@ -240,6 +254,29 @@ class AuditedCallback implements WriteCallback {
 
   onSynced(): void {
     this.#callback.onSynced()
+  }
+
+  /** Records a write that has succeeded as JSON. Returns false where it needs an event. */
+  #recordJson(
+    write: AcceptedWrite,
+    txn: PlainTxn,
+    operation: string,
+    deletedVersion: number | undefined,
+  ): boolean {
+    const { mode } = this.requests
+    // The create mode of such a request is in its description.
+    if (operation === 'create' && mode < 0) return false
+    const { version, versionBefore } = versionsOf(txn, deletedVersion)
+    return this.#audit.recordJson(this.#client, {
+      operation,
+      path: txn.path,
+      mode: modeName(mode),
+      version,
+      versionBefore,
+      bytes: 'data' in txn ? (txn.data?.length ?? 0) : undefined,
+      xid: write.xid,
+      zxid: write.logged.header.zxid,
+    })
   }
 
   /** Keeps the version of a node that was deleted just now, which lines of Apache ZooKeeper do not have. */
@@ -271,6 +308,9 @@ class AuditedCallback implements WriteCallback {
     recordFailure(this.#audit, write, description, err, this.#callback.origin, zxid)
   }
 }
+
+/** Transactions whose line says nothing but what they hold, and the create mode. */
+type PlainTxn = CreateTxn | DeleteTxn | SetDataTxn
 
 /** Returns the name of an operation whose line says nothing but the path and the create mode. */
 function plainOperation(type: number): string | undefined {
