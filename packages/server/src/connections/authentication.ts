@@ -63,7 +63,7 @@ export class Authentication {
     const mark = replyWriter.beginReply(xid, 0, response.err ?? 0)
     if (type === OpCode.sasl) replyWriter.writer.buffer(response.token)
     const { turnTime, stats } = this.#service
-    replyWriter.endReply(mark, { xid, type, startedAt: turnTime }, turnTime, stats.readLatency)
+    replyWriter.endReply(mark, type, turnTime, turnTime, stats.readLatency)
     return response.closing
   }
 

@@ -6,8 +6,7 @@ import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import type { Flushable, FlushQueue } from './flush-queue.ts'
-import type { RequestHeader } from './request-queue.ts'
-import type { SlowRequests } from './slow-requests.ts'
+import type { AnsweredRequest, SlowRequests } from './slow-requests.ts'
 import type { ServerStats } from './stats.ts'
 import type { TopClient, TopRequests } from './top-requests.ts'
 
@@ -120,20 +119,21 @@ export class ReplyWriter {
     writer.intAt(mark + 16, err)
   }
 
-  /** Ends the reply to a request. */
-  endReply(mark: number, request: RequestHeader, now: number, latency: Histogram): void {
-    this.recordReply(this.endFrame(mark), request, now, latency)
+  /** Ends the reply to a request that was received at `startedAt`. */
+  endReply(mark: number, type: number, startedAt: number, now: number, latency: Histogram): void {
+    this.recordReply(this.endFrame(mark), type, startedAt, now, latency)
   }
 
   /** Counts a reply of `size` bytes in the statistics of the connection and of the server; `write` is the write that it answers. */
   recordReply(
     size: number,
-    request: RequestHeader,
+    type: number,
+    startedAt: number,
     now: number,
     latency: Histogram,
+    request?: AnsweredRequest,
     write?: AcceptedWrite,
   ): void {
-    const { type, startedAt } = request
     const took = Math.max(0, now - startedAt)
     const own = this.stats
     own.lastOperation = type
@@ -146,16 +146,16 @@ export class ReplyWriter {
     const { stats, slowRequests, topRequests } = this.#context
     if (topRequests.isCounting) topRequests.replied(this.#channel, own.lastXid, size, took)
     if (took >= slowRequests.leastMs && slowRequests.isSlow(type, took))
-      slowRequests.note(
-        this.#channel,
-        request,
-        { err: this.#err, zxid: own.lastZxid, bytes: size, now },
-        write,
-      )
+      this.#noteSlow(size, now, request ?? { xid: own.lastXid, type, startedAt }, write)
     stats.requests.count(type, this.#err)
     stats.lastResponseSize = size
     if (size > stats.maxResponseSize) stats.maxResponseSize = size
     if (size < stats.minResponseSize || stats.minResponseSize === -1) stats.minResponseSize = size
+  }
+
+  #noteSlow(bytes: number, now: number, request: AnsweredRequest, write: AcceptedWrite | undefined): void {
+    const reply = { err: this.#err, zxid: this.stats.lastZxid, bytes, now }
+    this.#context.slowRequests.note(this.#channel, request, reply, write)
   }
 
   /** Ends a frame. Returns its length in bytes. */

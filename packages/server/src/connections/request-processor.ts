@@ -128,7 +128,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       topRequests.received(this.#client, xid, type, bytes, start + HEADER_BYTES, end)
     if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
     if (!auth.isSatisfiedBy(this.#client.identities)) {
-      this.#replyError({ xid, type, startedAt: turnTime }, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH)
+      this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, turnTime)
       return this.#client.closeAfterFlush(
         'login',
         'Closed: it has not proved an identity of the schemes that enforce.auth.schemes demands',
@@ -149,7 +149,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       !this.#client.flow.isBackpressured &&
       (canStartEarly ? this.#queue.canStart(write) : this.#queue.length === 0 && !this.#mustDeferReads()) &&
       this.#isAdmitted(type, end - start)
-    if (canStart && !canStartEarly) return this.#read({ xid, type, startedAt: turnTime }, reader)
+    if (canStart && !canStartEarly) return this.#read(xid, type, reader, turnTime)
     const { pipeline } = this.#service
     if (canStart && write) {
       const { outstanding, transactions } = pipeline
@@ -178,8 +178,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const xid = reader.int()
     const type = reader.int()
     if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
-    const request = { xid, type, startedAt: this.#service.turnTime }
-    this.#replyError(request, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH)
+    this.#replyError(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, this.#service.turnTime)
     this.#client.closeAfterFlush('login', LOGIN_MISSING)
   }
 
@@ -224,7 +223,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const request = this.#shiftInFlight(write.type, write.xid)
     if (request === undefined) return
     const size = this.#client.replyWriter.writeReply(write, err)
-    this.#recordReply(size, request, stats.updateLatency, write)
+    this.#recordReply(size, write.type, write.startedAt, stats.updateLatency, request, write)
     if (write.type !== OpCode.closeSession) return this.process()
     stats.sessionsClosed++
     this.#client.closeAfterFlush('session_closed', 'Closed by its client')
@@ -236,7 +235,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (!this.#isOpen()) return
     const request = this.#shiftInFlight(type, xid)
     if (request === undefined) return
-    this.#replyError(request, this.#service.tree.lastZxid, ErrorCode.SYSTEMERROR)
+    const { lastZxid } = this.#service.tree
+    this.#replyError(xid, type, lastZxid, ErrorCode.SYSTEMERROR, request.startedAt, request)
     this.process()
   }
 
@@ -245,7 +245,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (sync === undefined) return
     const { stats, turnTime } = this.#service
     stats.syncLatency.add(Math.max(0, turnTime - sync.startedAt))
-    this.#read(sync, this.#reader.reset(sync.syncBody!))
+    this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.syncBody!), sync.startedAt, sync)
     this.process()
   }
 
@@ -337,7 +337,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       this.#queue.shift()
       // A request that no client may send closes the connection: nothing is parsed after it.
       const isLast = err === ErrorCode.UNIMPLEMENTED && !isWrite(type)
-      this.#replyError(first, isLast ? -1 : this.#service.tree.lastZxid, err)
+      this.#replyError(xid, type, isLast ? -1 : this.#service.tree.lastZxid, err, startedAt, first)
       return isLast
         ? this.#client.closeAfterFlush(
             'protocol',
@@ -353,16 +353,16 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const current = this.#client.identities
     this.#client.identities = identities
     this.#queue.shift()
-    this.#read(first, first.readBody(this.#reader))
+    this.#read(xid, type, first.readBody(this.#reader), startedAt, first)
     this.#client.identities = current
   }
 
-  #read(request: RequestHeader, body: Reader): void {
-    const { type } = request
+  /** `queued` is the request if it has waited: one that is answered at once has no object, which would cost a third of a read. */
+  #read(xid: number, type: number, body: Reader, startedAt: number, queued?: QueuedRequest): void {
     if (type === OpCode.ping && !this.#canAnswerPing()) return
-    if (type === OpCode.closeSession) return this.#closeLocalSession(request)
+    if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt, queued)
     if (isList(type)) this.#service.turnShares.checkNext()
-    this.#execute(request, body)
+    this.#execute({ xid, type, startedAt }, body, queued)
     this.#limitWatches()
   }
 
@@ -376,18 +376,17 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   // Reads
 
   /** Writes the reply to a read, or begins to write it in chunks. */
-  #execute(request: RequestHeader, body: Reader): void {
+  #execute(request: RequestHeader, body: Reader, queued: QueuedRequest | undefined): void {
     const { xid, type } = request
     const { scratch, tree } = this.#service
     const { replyWriter } = this.#client
     const zxid = tree.lastZxid
-    const from = body.offset
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
       // Events that the client has missed are sent before the reply, which has no body.
       const result = this.#begin(type, body, scratch)
       if (typeof result !== 'number')
-        return this.#startChunkedReply(this.#withPath(request, body, from), zxid, result)
-      return this.#endRead(replyWriter.beginReply(xid, zxid, result), request)
+        return this.#startChunkedReply(this.#withPath(request, body, queued), zxid, result)
+      return this.#endRead(replyWriter.beginReply(xid, zxid, result), request, queued)
     }
     const mark = replyWriter.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
     const { offset } = body
@@ -395,10 +394,10 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#recordRead(request, body, offset, result)
     if (typeof result !== 'number') {
       replyWriter.writer.truncate(mark)
-      return this.#startChunkedReply(this.#withPath(request, body, from), zxid, result)
+      return this.#startChunkedReply(this.#withPath(request, body, queued), zxid, result)
     }
     if (result !== 0) replyWriter.setError(mark, result)
-    this.#endRead(mark, request)
+    this.#endRead(mark, request, queued)
   }
 
   /** Records a read whose result is known, or which is permitted. */
@@ -427,23 +426,23 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     return this.isReplying ? reads.execute(type, body, writer, this) : reads.begin(type, body, writer, this)
   }
 
-  #endRead(mark: number, request: RequestHeader): void {
-    this.#endReply(mark, request, this.#service.stats.readLatency)
+  #endRead(mark: number, { type, startedAt }: RequestHeader, queued: QueuedRequest | undefined): void {
+    this.#endReply(mark, type, startedAt, this.#service.stats.readLatency, queued)
   }
 
   /** Returns what is reported of a request whose reply takes several turns, if it is slow: its body is gone by then. */
-  #withPath(request: RequestHeader, body: Reader, from: number): ChunkedRequest {
+  #withPath(request: RequestHeader, body: Reader, queued: QueuedRequest | undefined): ChunkedRequest {
     const { xid, type, startedAt } = request
     const { turnTime, pipeline } = this.#service
+    const from = queued === undefined ? body.start + HEADER_BYTES : body.start
     const arrived =
-      request instanceof QueuedRequest
-        ? request
-        : new QueuedRequest(xid, type, startedAt).arrived(
-            body.end - from + HEADER_BYTES,
-            0,
-            pipeline.outstanding,
-            pipeline.transactions,
-          )
+      queued ??
+      new QueuedRequest(xid, type, startedAt).arrived(
+        body.end - from + HEADER_BYTES,
+        0,
+        pipeline.outstanding,
+        pipeline.transactions,
+      )
     const { requestBytes, ahead, outstanding, transactions } = arrived
     const path = pathIn(type, body.bytes, from, body.end)
     return { xid, type, startedAt, begunAt: turnTime, path, requestBytes, ahead, outstanding, transactions }
@@ -468,7 +467,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     replyWriter.setErrorIn(writer, mark, err ?? 0)
     writer.endFrame(mark)
     replyWriter.countFrame(writer.length - mark)
-    replyWriter.recordReply(writer.length - mark, request, turnTime, stats.readLatency)
+    const { type, startedAt } = request
+    replyWriter.recordReply(writer.length - mark, type, startedAt, turnTime, stats.readLatency, request)
   }
 
   /** Returns whether more steps follow. */
@@ -506,7 +506,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   }
 
   /** Ends a local session, which needs no transaction. */
-  #closeLocalSession(request: RequestHeader): void {
+  #closeLocalSession(xid: number, startedAt: number, queued: QueuedRequest | undefined): void {
     const { localSessions, tree, stats } = this.#service
     const { sessionId, host, origin } = this.#client
     localSessions!.remove(sessionId)
@@ -520,8 +520,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       via: 'zk',
     })
     stats.sessionsClosed++
-    const mark = this.#client.replyWriter.beginReply(request.xid, tree.lastZxid, 0)
-    this.#endReply(mark, request, stats.updateLatency)
+    const mark = this.#client.replyWriter.beginReply(xid, tree.lastZxid, 0)
+    this.#endReply(mark, OpCode.closeSession, startedAt, stats.updateLatency, queued)
     this.#client.closeAfterFlush('session_closed', 'Closed by its client')
   }
 
@@ -537,21 +537,41 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (closing !== undefined) this.#client.closeAfterFlush('login', closing.reason, closing.context)
   }
 
-  #endReply(mark: number, request: RequestHeader, latency: Histogram): void {
-    this.#recordReply(this.#client.replyWriter.endFrame(mark), request, latency)
+  #endReply(
+    mark: number,
+    type: number,
+    startedAt: number,
+    latency: Histogram,
+    queued: QueuedRequest | undefined,
+  ): void {
+    this.#recordReply(this.#client.replyWriter.endFrame(mark), type, startedAt, latency, queued)
   }
 
-  #recordReply(size: number, request: RequestHeader, latency: Histogram, write?: AcceptedWrite): void {
+  #recordReply(
+    size: number,
+    type: number,
+    startedAt: number,
+    latency: Histogram,
+    queued: QueuedRequest | undefined,
+    write?: AcceptedWrite,
+  ): void {
     const { replyWriter } = this.#client
-    replyWriter.recordReply(size, request, this.#service.turnTime, latency, write)
+    replyWriter.recordReply(size, type, startedAt, this.#service.turnTime, latency, queued, write)
     if (!replyWriter.isFull) return
     this.#client.flush()
     this.#service.turnShares.checkNext()
   }
 
-  #replyError(request: RequestHeader, zxid: Zxid, err: number): void {
-    const mark = this.#client.replyWriter.beginReply(request.xid, zxid, err)
-    this.#endReply(mark, request, this.#service.stats.readLatency)
+  #replyError(
+    xid: number,
+    type: number,
+    zxid: Zxid,
+    err: number,
+    startedAt: number,
+    queued?: QueuedRequest,
+  ): void {
+    const mark = this.#client.replyWriter.beginReply(xid, zxid, err)
+    this.#endReply(mark, type, startedAt, this.#service.stats.readLatency, queued)
   }
 
   /**
