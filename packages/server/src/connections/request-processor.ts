@@ -357,7 +357,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#client.identities = current
   }
 
-  /** `queued` is the request if it has waited: one that is answered at once has no object, which would cost a third of a read. */
+  /** `queued` is the request if it has waited: one that is answered at once has no object of its own. */
   #read(xid: number, type: number, body: Reader, startedAt: number, queued?: QueuedRequest): void {
     if (type === OpCode.ping && !this.#canAnswerPing()) return
     if (type === OpCode.closeSession) return this.#closeLocalSession(xid, startedAt, queued)
