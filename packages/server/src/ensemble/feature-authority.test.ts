@@ -104,7 +104,9 @@ describe('the leader of an ensemble', () => {
     const withoutVote = learner(3, { isObserver: true })
     learners.push(withoutVote)
     report(withoutVote)
-    expect(authority.plan().obstacles).toEqual(['server 3 follows without a vote at the moment'])
+    expect(authority.plan().obstacles).toEqual([
+      'server 3 follows without a vote until the next election: hand leadership over (zabra transfer)',
+    ])
   })
 
   it('counts what a voter says of its observers, and not what other servers say of them', async () => {
