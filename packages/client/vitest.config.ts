@@ -8,6 +8,7 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['@zabra/source'] } },
   test: {
     testTimeout: 60_000,
+    hookTimeout: 60_000,
     projects: [
       // A worker loads the sources once for all its files: to load them takes longer than most tests.
       {

@@ -55,7 +55,6 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts'],
     testTimeout: 60_000,
-    // A worker loads the sources once for all its files: to load them takes longer than most tests.
-    isolate: false,
+    hookTimeout: 60_000,
   },
 })

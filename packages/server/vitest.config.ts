@@ -9,6 +9,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts'],
     testTimeout: isLong ? 600_000 : 60_000,
+    hookTimeout: 60_000,
     // A worker loads the sources once for all its files: to load them takes longer than most tests.
     isolate: false,
   },
