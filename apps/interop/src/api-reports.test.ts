@@ -36,7 +36,7 @@ it.each(['client', 'protocol', 'recipes', 'runtime', 'server', 'testing'])(
 const withoutUnit = new Set(
   (
     'at actual attempt attempts batchSize blockSize breakOnHealRate buffer client concurrency count deadLetterAfter ' +
-    'deliveries depth durableVersion election errors eventCount expected factor generation hash high id inFlight index ' +
+    'deliveries depth durableVersion election errors eventCount expected factor featureLevel generation hash high id inFlight index ' +
     'isOptional limit low maxAttempts maxDepth maxItems maxNodes maxReads mean members namesVersion numChildren ' +
     'offlineQueue order permits perms pid port position priority probability quorum rate received reconnects repairs ' +
     'round seed sent sequence servers sessionGeneration size splitRate sslPort stallRate startCount stream tailRate ' +
