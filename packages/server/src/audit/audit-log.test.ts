@@ -403,6 +403,28 @@ describe('the audit log', () => {
     expect(objects[0]).toMatchObject({ event: 'reads', via: 'zk', ip: '127.0.0.1', user: ['127.0.0.1'] })
   })
 
+  it('records each part of a large multiRead, and none of one that writes', async () => {
+    const client = await start({ auditFormat: 'json', auditEvents: ['reads:/'] })
+    const paths = Array.from({ length: 1000 }, (_, n) => `/${n}`)
+    client.ask(1, OpCode.multiRead, (w) => {
+      for (const path of paths) {
+        writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+        w.string(path)
+        w.bool(false)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    client.ask(2, OpCode.multiRead, (w) => {
+      writeMultiHeader(w, { type: OpCode.delete, done: false, err: -1 })
+      w.string('/a')
+      w.int(-1)
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    const objects = await jsonLines()
+    expect(objects.map(({ path }) => path)).toEqual(paths)
+    expect(objects.every(({ result }) => result === 'invoked')).toBe(true)
+  })
+
   it('records a read that waited for a write of the same session, and one whose reply takes several turns', async () => {
     const client = await start({ auditEvents: ['reads:/'], auditFormat: 'json' })
     const release = server.blockDisk()

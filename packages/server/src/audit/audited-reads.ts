@@ -1,6 +1,7 @@
 import { ErrorCode, OpCode, ProtocolError, readMultiHeader, WatchMode, type Reader } from '@zabra/protocol'
+import { MAX_MULTI_READ_PARTS } from '../core/operations/index.ts'
 import type { ClientWrite, WriteCallback } from '../pipeline/index.ts'
-import type { AuditCategory, AuditResult } from './audit-event.ts'
+import type { AuditCategory, AuditEvent, AuditResult } from './audit-event.ts'
 import type { AuditLog } from './audit-log.ts'
 import { clientOf } from './audited-pipeline.ts'
 
@@ -16,9 +17,6 @@ const OPERATIONS: ReadonlyMap<number, string> = new Map([
   [OpCode.addWatch, 'addWatch'],
 ])
 
-/** Parts of a multiRead whose paths are looked at: the most that one may have. */
-const MAX_PARTS = 16_384
-
 /**
  * Records a read that has its result, where its path is one of those to be recorded, or its client has no permission. Reads the body from
  * its offset.
@@ -32,32 +30,40 @@ export function recordRead(
 ): void {
   const { readPaths } = audit
   const result = err === ErrorCode.OK ? 'success' : 'failure'
-  const record = (category: AuditCategory, operation: string, path: string, result: AuditResult): void =>
-    audit.record({
-      ...clientOf(read.sessionId, read.identities, origin),
-      xid: read.xid,
-      category,
-      operation,
-      path,
-      result,
-      error: result === 'failure' ? err : undefined,
-    })
+  const client = { ...clientOf(read.sessionId, read.identities, origin), xid: read.xid }
+  const eventOf = (
+    category: AuditCategory,
+    { operation, path }: PathRead,
+    result: AuditResult,
+  ): AuditEvent => ({
+    ...client,
+    category,
+    operation,
+    path,
+    result,
+    error: result === 'failure' ? err : undefined,
+  })
   try {
     if (read.type === OpCode.multiRead) {
+      if (readPaths.isEmpty) return
+      // The body is gone in a later turn, in which the lines may be formatted.
+      const parts = [...partsOf(body)].filter(({ path }) => readPaths.covers(path))
       // What has become of one part is in the reply only.
-      for (const { operation, path } of partsOf(body))
-        if (readPaths.covers(path))
-          record('reads', operation, path, result === 'success' ? 'invoked' : result)
+      const outcome = result === 'success' ? 'invoked' : result
+      audit.recordAll(
+        parts.length,
+        mapped(parts, (part) => eventOf('reads', part, outcome)),
+      )
       return
     }
     const operation = OPERATIONS.get(read.type)
     const path = operation === undefined ? null : body.string()
     if (operation === undefined || path === null) return
     if (readPaths.covers(path) || (readPaths.isAbove(path) && isRecursive(read.type, body)))
-      record('reads', operation, path, result)
-    else if (err === ErrorCode.NOAUTH) record('auth', operation, path, result)
+      audit.record(eventOf('reads', { operation, path }, result))
+    else if (err === ErrorCode.NOAUTH) audit.record(eventOf('auth', { operation, path }, result))
   } catch (error) {
-    // The client was told that its request cannot be decoded, and has got nothing.
+    // The reply is an error for a malformed request: nothing was read.
     if (!(error instanceof ProtocolError)) throw error
   }
 }
@@ -66,13 +72,23 @@ export function recordRead(
 const isRecursive = (type: number, body: Reader): boolean =>
   type === OpCode.addWatch && body.int() === WatchMode.PERSISTENT_RECURSIVE
 
-function* partsOf(body: Reader): Generator<{ readonly operation: string; readonly path: string }> {
-  for (let count = 0; count < MAX_PARTS; count++) {
+interface PathRead {
+  readonly operation: string
+  readonly path: string
+}
+
+/** Yields the reads of a multiRead, up to a part that is none. */
+function* partsOf(body: Reader): Generator<PathRead> {
+  for (let count = 0; count < MAX_MULTI_READ_PARTS; count++) {
     const { type, done } = readMultiHeader(body)
-    if (done) return
+    const operation = done ? undefined : OPERATIONS.get(type)
+    if (operation === undefined) return
     const path = body.string()
     body.bool()
-    const operation = OPERATIONS.get(type)
-    if (path !== null && operation !== undefined) yield { operation, path }
+    if (path !== null) yield { operation, path }
   }
+}
+
+function* mapped<From, To>(all: readonly From[], to: (one: From) => To): Generator<To> {
+  for (const one of all) yield to(one)
 }
