@@ -277,14 +277,14 @@ export class FaultInjector {
 
   /** A leader has proposed a feature level: interrupt it, or servers that are to store it. */
   #interruptLevel(
-    { how, whom, afterMs, forMs }: Extract<Fault, { kind: 'interruptFinalize' }>,
+    { how, target, afterMs, forMs }: Extract<Fault, { kind: 'interruptFinalize' }>,
     leader: string,
   ): void {
     const { world, servers } = this.#targets
     const others = servers.filter(({ host }) => host.name !== leader)
     const other = others.length > 0 ? [world.prng.fork(`interrupted ${world.now}`).pick(others)] : []
     const leaders = servers.filter(({ host }) => host.name === leader)
-    const interrupted = { leader: leaders, other, all: servers }[whom]
+    const interrupted = { leader: leaders, other, all: servers }[target]
     world.schedule(afterMs, undefined, 'fault', () => {
       if (this.#isHealed) return
       this.#count('feature levels interrupted')

@@ -56,7 +56,7 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
   | {
       readonly kind: 'interruptFinalize'
       readonly how: Interruption
-      readonly whom: 'leader' | 'other' | 'all'
+      readonly target: 'leader' | 'other' | 'all'
       readonly afterMs: number
     }
   /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */

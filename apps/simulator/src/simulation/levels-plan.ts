@@ -53,7 +53,7 @@ export function drawLevels(
 const drawInterruption = (prng: Prng): Omit<Extract<Fault, { kind: 'interruptFinalize' }>, 'at'> => ({
   kind: 'interruptFinalize',
   how: prng.pick(['reset', 'isolate', 'kill', 'powerCut']),
-  whom: prng.pickWeighted({ leader: 2, other: 2, all: 1 }),
+  target: prng.pickWeighted({ leader: 2, other: 2, all: 1 }),
   afterMs: prng.pick([0, 0.5, 1, 2, 5, 10, 30]),
   forMs: prng.pick([20, 100, 600, 3000]),
 })

@@ -338,7 +338,7 @@ class Run {
     await this.#settleLevels()
   }
 
-  /** Checks that all servers come to have the same feature level; none where nobody has asked for one. */
+  /** Checks that all servers end at the same feature level, which is 0 without a finalize request. */
   async #settleLevels(): Promise<void> {
     if (this.#levels === undefined) {
       for (const { host } of this.#servers)
