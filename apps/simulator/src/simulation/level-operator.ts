@@ -46,7 +46,7 @@ export class LevelOperator {
   async finalize(server: () => SimulatedServer, level: number | undefined, forMs: number): Promise<void> {
     const until = this.#world.now + forMs
     const isHealed = this.#isHealed
-    // What is asked for before must not be proposed after servers were upgraded for what there was.
+    // A request from before healing must not raise the level above that for which the servers were upgraded.
     const isDue = (): boolean => this.#isHealed === isHealed && this.#world.now <= until
     while (isDue() && !(await this.#ask(server(), level, isDue))) await this.#pause()
   }
@@ -62,7 +62,7 @@ export class LevelOperator {
   heal(): void {
     this.#isHealed = true
     this.#upgrade()
-    // A level may be on the way to a disk.
+    // A write of a level may be in flight.
     this.#world.schedule(WRITTEN_MS, undefined, 'operator looks again', () => {
       for (const server of this.#upgrade()) server.start()
     })
