@@ -7,7 +7,9 @@ from kazoo.recipe.lock import Lock
 from kazoo.recipe.watchers import DataWatch
 
 states = []
-zk = KazooClient(hosts=sys.argv[1], timeout=100)
+# By default kazoo waits twice as long after each failure, up to a minute: too long where the server takes seconds to start.
+retry = {"max_tries": -1, "max_delay": 1}
+zk = KazooClient(hosts=sys.argv[1], timeout=100, connection_retry=retry, command_retry=retry)
 zk.add_listener(lambda state: states.append(state))
 zk.start(timeout=60)
 session = zk.client_id
