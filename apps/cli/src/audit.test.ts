@@ -100,12 +100,18 @@ describe('audit verify', () => {
       code: 17,
       err: expect.stringContaining(`${old}:2 has no hash`) as string,
     })
-    damage(0, (lines) => lines.pop())
-    expect(await verify(old, current)).toMatchObject({
+  })
+
+  it('names the line before a restart where one between them is missing', async () => {
+    const all = written.flatMap((lines, file) => lines.map((line, index) => ({ file, index, line })))
+    const restart = all.findLastIndex(({ line }) => line.includes('"op":"serverStart"'))
+    const [last, removed] = all.slice(restart - 2) as [(typeof all)[0], (typeof all)[0]]
+    damage(removed.file, (lines) => lines.splice(removed.index, 1))
+    expect(await verify(...files)).toMatchObject({
       code: 17,
       out: '',
       err: expect.stringContaining(
-        `${old}:${written[0]!.length - 1} was changed since it was written, or`,
+        `${files[last.file]}:${last.index + 1} was changed since it was written, or`,
       ) as string,
     })
   })
@@ -152,11 +158,11 @@ describe('audit verify', () => {
       torn: [],
       fault: null,
     })
-    damage(1, (lines) => lines.shift())
+    damage(0, (lines) => lines.splice(1, 1))
     const { code, out: damaged } = await verify('--json', ...files)
     expect([code, JSON.parse(damaged)]).toMatchObject([
       17,
-      { head: null, fault: { file: files[1], line: 1, kind: 'missing' } },
+      { head: null, fault: { file: files[0], line: 2, kind: 'missing' } },
     ])
   })
 
