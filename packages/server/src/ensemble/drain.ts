@@ -40,7 +40,7 @@ export class Drain {
     this.#cancel = this.#clock.after(STEP_MS, 'next connections of a drain', () => {
       const { service } = this.#clientPorts
       if (service !== undefined)
-        service.runTurn(() => closeDownTo(Math.floor(perStep * (stepsLeft - 1)), service.connections))
+        service.runTurn(() => closeDownTo(Math.ceil(perStep * (stepsLeft - 1)), service.connections))
       if (stepsLeft > 1) this.#step(stepsLeft - 1, perStep)
     })
   }

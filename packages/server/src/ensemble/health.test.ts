@@ -82,6 +82,17 @@ describe('a drain', () => {
     expect((await server.connect()).session).toBeDefined()
   })
 
+  it('serves the last connection until its end', async () => {
+    await start()
+    const client = await server.connect()
+    await drain('POST', '{"seconds": 3}')
+    await server.advance(2800)
+    client.create(1, '/late')
+    expect(await client.received()).toEqual(['1:0'])
+    await server.advance(300)
+    expect(client.closed).toBe(true)
+  })
+
   it('refuses a body that names no time', async () => {
     await start()
     for (const body of ['{"seconds": -1}', '{"seconds": "3"}', '[', 'x'.repeat(70_000)])
