@@ -9,14 +9,18 @@ setupEachTest()
 let found: { host: string; port: number }[]
 let requested: string[]
 let broken: Error | undefined
+/** Whether lookups stay without an answer. */
+let isSilent: boolean
 beforeEach(() => {
   found = [{ host: 'a', port: 2181 }]
   requested = []
   broken = undefined
+  isSilent = false
 })
 
 const services = async (name: string): Promise<typeof found> => {
   requested.push(name)
+  if (isSilent) return new Promise(() => {})
   if (broken !== undefined) throw broken
   return found
 }
@@ -58,6 +62,20 @@ describe('servers given as a dns-srv:// name', () => {
     const tries = requested.length
     await world.advance(20_000)
     expect(requested).toHaveLength(tries)
+  })
+
+  it('give the reason of the last answer when the signal aborts in a lookup', async () => {
+    broken = new Error('queryServFail')
+    const abort = new AbortController()
+    const refused = expect(connecting({ signal: abort.signal })).rejects.toThrow(
+      'the last lookup of _zk._tcp.example.com failed: queryServFail',
+    )
+    await world.settle()
+    isSilent = true
+    await world.advance(5000)
+    abort.abort()
+    await refused
+    expect(requested).toHaveLength(2)
   })
 
   it('are looked up periodically, and the client moves to new servers', async () => {

@@ -121,12 +121,13 @@ async function resolveSrvUntilFound(
       'Expected servers by their addresses: this platform has no SRV lookup for dns-srv:// names',
     )
   }
+  let reason = 'The lookup was aborted'
   for (let tries = 0; ; tries++) {
-    let reason: string
     try {
       return await raceAbort(signal, resolveSrvServers(service, resolveSrv))
     } catch (error) {
-      reason = error instanceof Error ? error.message : String(error)
+      // The end of the time says nothing that the lookup before did not say better.
+      if (signal?.aborted !== true) reason = error instanceof Error ? error.message : String(error)
     }
     const wait = randomFraction(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 10))
     let cancel: Cancel = noop
@@ -145,7 +146,7 @@ async function raceAbort<T>(signal: AbortSignal | undefined, promise: Promise<T>
   if (signal === undefined) return promise
   let stop: () => void = noop
   const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(new Error('The lookup was aborted'))
+    stop = () => reject(new Error('Aborted'))
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
   })
