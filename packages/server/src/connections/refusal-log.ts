@@ -8,6 +8,9 @@ const OTHER_ADDRESSES = 'other addresses'
 /** What differs between reasons of one kind: texts of the client, which are quoted, addresses of IPv6, and numbers. */
 const VARIABLE = /"(?:[^"\\]|\\.)*"|[\da-f]*:[\da-f]*:[\da-f:.]*|0x[\da-f]+|\d+/g
 
+/** Returns what reasons that differ by numbers, addresses or quoted texts have in common. */
+export const kindOf = (reason: string): string => reason.replace(VARIABLE, '#')
+
 interface Entry {
   /** Lines that may still be logged in this window. */
   left: number
@@ -36,7 +39,7 @@ export class RefusalLog {
     const context = { id: 'client.closed', ...fields }
     const block = addressBlockOf(host)
     const isFull = this.#entries.size >= MAX_ENTRIES
-    const key = (address: string): string => `${address} ${kind.replace(VARIABLE, '#')}`
+    const key = (address: string): string => `${address} ${kindOf(kind)}`
     const known =
       this.#entries.get(key(block)) ?? (isFull ? this.#entries.get(key(OTHER_ADDRESSES)) : undefined)
     if (known !== undefined && known.left > 0) {

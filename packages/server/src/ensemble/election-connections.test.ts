@@ -234,15 +234,17 @@ describe('a hello', () => {
     expect(fixture.received).toEqual(['1 from 2: hello', '1 from 3: vote'])
   })
 
-  it('that is malformed is logged once in ten seconds, however many come', async ({ fixture }) => {
+  it('that is refused is logged once in ten seconds for each kind of reason, however many come', async ({
+    fixture,
+  }) => {
     await fixture.startedConnections(1)
     for (let i = 0; i < 50; i++) await fixture.dial(1, bytes('ffffffffffffffff'))
     for (let i = 0; i < 50; i++) await fixture.dial(1, helloOf(99))
-    expect(fixture.logged.length).toBe(1)
-    await fixture.advance(10_000)
-    await fixture.dial(1, helloOf(99))
     expect(fixture.logged.length).toBe(2)
-    expect(fixture.logged[1]).toContain('"others":99')
+    await fixture.advance(10_000)
+    await fixture.dial(1, helloOf(98))
+    expect(fixture.logged.length).toBe(3)
+    expect(fixture.logged[2]).toContain('"others":49')
   })
 
   it('of unknown servers is accepted up to a limit where they are allowed', async ({ fixture }) => {

@@ -32,6 +32,7 @@ function fixture(maxConcurrentSnapSyncs: number) {
     const learner = {
       id: nextId++,
       serverId: 9,
+      accepted: { remote: { host: '10.0.0.9', port: 1 } },
       isObserver,
       sync: () => ((isStarted = true), synced),
       fail: (reason: string) => failures.push(reason),

@@ -46,7 +46,7 @@ export class LearnerSyncs {
     }
     const more = plan.kind === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
     const message = 'Bringing a member up to date'
-    const key = `${keyOfPeer(message, this.#context, learner.serverId)} ${plan.kind}`
+    const key = `${keyOfPeer(message, this.#context, learner)} ${plan.kind}`
     this.#log.log('info', key, { ...facts, ...more }, message)
     learner
       .sync(plan, database)

@@ -293,7 +293,12 @@ export class Learners {
         this.#options.levels.changed()
         const { serverId: peer, address } = learner
         if (!isBelieved(this.#context, learner))
-          this.#log.log('warn', NOT_BELIEVED, { peer, address }, NOT_BELIEVED)
+          this.#log.log(
+            'warn',
+            keyOfPeer(NOT_BELIEVED, this.#context, learner),
+            { peer, address },
+            NOT_BELIEVED,
+          )
         return
       }
       case 'learnerLeft': {
@@ -391,7 +396,7 @@ export class Learners {
     this.#removed(learner)
     const message = 'The connection of a learner is lost'
     const { serverId: peer } = learner
-    this.#log.log('info', keyOfPeer(message, this.#context, peer), { peer, reason }, message)
+    this.#log.log('info', keyOfPeer(message, this.#context, learner), { peer, reason }, message)
     this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
   }
 
@@ -402,7 +407,7 @@ export class Learners {
     this.#removed(learner)
     const { serverId: peer, address } = learner
     const message = 'Closed the connection of a learner'
-    this.#log.log('warn', keyOfPeer(message, this.#context, peer), { peer, address, reason }, message)
+    this.#log.log('warn', keyOfPeer(message, this.#context, learner), { peer, address, reason }, message)
     learner.close()
   }
 

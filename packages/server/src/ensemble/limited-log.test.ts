@@ -1,6 +1,7 @@
 import { ManualClock, silentLogger } from '@zabra/runtime'
+import type { MemberConfiguration } from '../core/quorum/index.ts'
 import { expect, it } from 'vitest'
-import { LimitedLog } from './limited-log.ts'
+import { keyOfPeer, LimitedLog } from './limited-log.ts'
 
 it('a line about one thing is logged once in 10 s, with the number of others, and other things at any time', () => {
   const clock = new ManualClock()
@@ -23,13 +24,23 @@ it('a line about one thing is logged once in 10 s, with the number of others, an
   ])
 })
 
-it('the memory of past lines is bounded', () => {
+it('lines about more than 256 things share one line in 10 s, until lines about the others are due again', () => {
   const clock = new ManualClock()
-  let count = 0
-  const log = new LimitedLog(clock, { ...silentLogger, warn: () => count++ })
-  for (let i = 0; i < 300; i++) log.log('warn', String(i), {}, 'refused')
-  log.log('warn', '299', {}, 'refused')
-  expect(count).toBe(300)
-  log.log('warn', '0', {}, 'refused')
-  expect(count).toBe(301)
+  const lines: object[] = []
+  const log = new LimitedLog(clock, { ...silentLogger, warn: (facts) => lines.push(facts) })
+  for (let i = 0; i < 300; i++) log.log('warn', String(i), { i }, 'refused')
+  expect(lines).toEqual(Array.from({ length: 257 }, (_, i) => ({ i })))
+  clock.advance(10_000)
+  log.log('warn', '300', { i: 300 }, 'refused')
+  log.log('warn', '1', { i: 1 }, 'refused')
+  expect(lines.slice(257)).toEqual([{ i: 300 }, { i: 1 }])
+})
+
+it.each([
+  ['its id where a configuration names it', 1, 'lost 1'],
+  ['its network where none does', 2, 'lost 2001:db8:0:0::/64'],
+])('lines about a server are told apart by %s', (_, serverId, key) => {
+  const membership = { member: (id: number) => (id === 1 ? ({} as MemberConfiguration) : undefined) }
+  const accepted = { remote: { host: '2001:db8::7', port: 1 } }
+  expect(keyOfPeer('lost', { membership }, { serverId, accepted })).toBe(key)
 })

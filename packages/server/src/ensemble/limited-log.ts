@@ -1,18 +1,26 @@
-import type { Clock, Logger } from '@zabra/runtime'
+import { addressBlockOf, type Clock, type Connection, type Logger } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { Membership } from './membership.ts'
 
 /** The shortest time between two lines about the same thing, in milliseconds. */
 const INTERVAL_MS = 10_000
-/** The most things whose last line is remembered. */
+/** The most things whose last line is remembered; further ones share a line. */
 const MAX_KEYS = 256
+const OTHER_THINGS = 'other things'
 
-/** Returns the key of lines about a server. Those that no configuration names share one: a program may claim many ids. */
+/** A server, as it claims to be, and its connection. */
+interface Peer {
+  readonly serverId: ServerId
+  readonly accepted: Pick<Connection, 'remote'>
+}
+
+/** Returns the key of lines about a server: its id, or its address where no configuration names it, since a program may claim many ids. */
 export const keyOfPeer = (
   message: string,
   { membership }: { readonly membership: Pick<Membership, 'member'> },
-  peer: ServerId,
-): string => (membership.member(peer) === undefined ? message : `${message} ${peer}`)
+  { serverId, accepted }: Peer,
+): string =>
+  `${message} ${membership.member(serverId) === undefined ? addressBlockOf(accepted.remote.host) : serverId}`
 
 /** The last line about a thing, and the number of lines left out since. */
 interface LastLine {
@@ -34,6 +42,7 @@ export class LimitedLog {
   /** Logs a line about the thing `key`, unless there was one a short time ago. */
   log(level: 'info' | 'warn', key: string, context: object, message: string): void {
     const now = this.#clock.monotonic()
+    if (!this.#last.has(key) && !this.#hasRoom(now)) key = OTHER_THINGS
     const last = this.#last.get(key)
     if (last !== undefined && now - last.at < INTERVAL_MS) {
       last.left++
@@ -41,8 +50,15 @@ export class LimitedLog {
     }
     const others = last === undefined || last.left === 0 ? {} : { others: last.left }
     this.#last.delete(key)
-    if (this.#last.size >= MAX_KEYS) this.#last.delete(this.#last.keys().next().value!)
     this.#last.set(key, { at: now, left: 0 })
     this.#logger[level]({ ...context, ...others }, message)
+  }
+
+  /** Returns whether one more thing can be remembered. Forgets the one with the oldest line if another line of it may be logged. */
+  #hasRoom(now: number): boolean {
+    if (this.#last.size < MAX_KEYS) return true
+    const [oldest, { at }] = this.#last.entries().next().value!
+    if (now - at < INTERVAL_MS) return false
+    return this.#last.delete(oldest)
   }
 }

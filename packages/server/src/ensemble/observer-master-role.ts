@@ -206,7 +206,7 @@ export class ObserverMasterRole {
     this.#removed(observer)
     const message = 'The connection of an observer is lost'
     const { serverId: peer } = observer
-    this.#log.log('info', keyOfPeer(message, this.#context, peer), { peer, reason }, message)
+    this.#log.log('info', keyOfPeer(message, this.#context, observer), { peer, reason }, message)
     this.#mailbox.enqueue({ type: 'closed', from: observer.id })
   }
 
@@ -266,7 +266,7 @@ export class ObserverMasterRole {
     this.#follower.levelsReported()
     const { serverId: peer, address } = observer
     if (!isBelieved(this.#context, observer))
-      this.#log.log('warn', NOT_BELIEVED, { peer, address }, NOT_BELIEVED)
+      this.#log.log('warn', keyOfPeer(NOT_BELIEVED, this.#context, observer), { peer, address }, NOT_BELIEVED)
     observer.setReadTimeout(syncLimit * tickTimeMs)
   }
 
@@ -277,7 +277,7 @@ export class ObserverMasterRole {
     this.#removed(observer)
     const { serverId: peer, address } = observer
     const message = 'Closed the connection of an observer'
-    this.#log.log('warn', keyOfPeer(message, this.#context, peer), { peer, address, reason }, message)
+    this.#log.log('warn', keyOfPeer(message, this.#context, observer), { peer, address, reason }, message)
     observer.close()
   }
 

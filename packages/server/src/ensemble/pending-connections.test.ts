@@ -76,3 +76,16 @@ it.each([
   const reason = expect.stringContaining(`its first bytes are ${name}`) as string
   expect(warnings).toEqual([{ id: 'quorum.connection-closed', address: '10.0.0.1:1', reason }])
 })
+
+it('the log has a line for each address and kind of reason, so that a flood from one address hides no other', () => {
+  const { accept, warnings } = createPending(4)
+  const http = new TextEncoder().encode('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  for (let port = 1; port < 1000; port++) accept('10.6.6.6', port)(http)
+  accept('10.6.6.6', 1000)(new TextEncoder().encode('\x16\x03\x01\x02\x00\x01'))
+  accept('10.0.0.1', 1)(http)
+  expect(warnings).toEqual([
+    expect.objectContaining({ address: '10.6.6.6:1', reason: expect.stringMatching('HTTP') }),
+    expect.objectContaining({ address: '10.6.6.6:1000', reason: expect.stringMatching('TLS') }),
+    expect.objectContaining({ address: '10.0.0.1:1', reason: expect.stringMatching('HTTP') }),
+  ])
+})

@@ -8,6 +8,7 @@ import {
   type Logger,
 } from '@zabra/runtime'
 import { foreignProtocolOf } from '../connections/protocol-detector.ts'
+import { kindOf } from '../connections/refusal-log.ts'
 import { formatAddress } from './election-hello.ts'
 import { LimitedLog } from './limited-log.ts'
 
@@ -106,11 +107,21 @@ export class PendingConnections<T> {
     this.#pending.clear()
   }
 
-  /** Logs why a connection was closed, or not accepted. Limits the rate, so that a flood of connections does not flood the log. */
-  logRejection(remote: Address | undefined, facts: object): void {
-    const address = remote === undefined ? {} : { address: formatAddress(remote) }
+  /**
+   * Logs why a connection was closed, or not accepted: one line in 10 s for each kind of reason and address, or network of IPv6, so
+   * that a flood of connections floods no log and hides no line about another address.
+   */
+  logRejection(remote: Address | undefined, { reason, peer }: Refusal): void {
+    const [address, block] =
+      remote === undefined ? [{}, ''] : [{ address: formatAddress(remote) }, addressBlockOf(remote.host)]
     const message = `A connection to the ${this.#options.port} was closed`
-    this.#log.log('warn', message, { id: 'quorum.connection-closed', ...address, ...facts }, message)
+    const context = {
+      id: 'quorum.connection-closed',
+      ...address,
+      ...(peer !== undefined && { peer }),
+      reason,
+    }
+    this.#log.log('warn', `${block} ${kindOf(reason)}`, context, message)
   }
 
   #read(reader: IdentificationReader<T>, connection: Connection, chunk: Uint8Array): void {
@@ -140,9 +151,10 @@ export class PendingConnections<T> {
     this.#options.identified(identification, connection)
   }
 
-  #reject(connection: Connection, { notice, ...facts }: Refusal): void {
+  #reject(connection: Connection, refusal: Refusal): void {
+    const { notice } = refusal
     this.#remove(connection)
-    this.logRejection(connection.remote, facts)
+    this.logRejection(connection.remote, refusal)
     if (notice === undefined) return connection.destroy()
     const { clock, port, timeoutMs } = this.#options
     const cancel = clock.after(timeoutMs, `end of a connection to the ${port}`, () => connection.destroy())
