@@ -1,4 +1,4 @@
-import { logsIn, readLog, VERSION_FOLDER, type LoggedTxn } from '@zabra/server/files'
+import { logsIn, readLog, type LoggedTxn } from '@zabra/server/files'
 import type { Disk } from '@zabra/runtime'
 import { TreeModel, type CommittedTxn } from './model.ts'
 import { formatZxid } from './records.ts'
@@ -36,11 +36,10 @@ export interface ServerFiles {
 export async function readServerLog(
   server: string,
   platter: ServerFiles,
-  dataDir: string,
+  folders: readonly string[],
   gone: readonly Uint8Array[],
   distinct: DistinctTransactions,
 ): Promise<ServerLog> {
-  const folder = `${dataDir}/${VERSION_FOLDER}`
   const disk = readOnlyDisk((path) => platter.file(path)?.bytes)
   const entries = new Map<number, LoggedTxn>()
   const removed = new Map<number, LoggedTxn>()
@@ -54,8 +53,11 @@ export async function readServerLog(
     )
   }
   const problems: string[] = []
-  for (const { name } of logsIn(platter.hasFolder(folder) ? platter.list(folder) : [])) {
-    const report = await readLog(disk, `${folder}/${name}`, ({ logged, bytes }) => {
+  const logs = folders.flatMap((folder) =>
+    logsIn(platter.hasFolder(folder) ? platter.list(folder) : []).map(({ name }) => `${folder}/${name}`),
+  )
+  for (const path of logs) {
+    const report = await readLog(disk, path, ({ logged, bytes }) => {
       const { zxid } = logged.header
       const one = distinct.of(logged, bytes)
       const other = entries.get(zxid)

@@ -1,8 +1,7 @@
 import { logsIn, snapshotsIn } from '@zabra/server/files'
 import type { DiskImage, FileImage } from '@zabra/testing'
-import { DATA_DIR } from './settings.ts'
+import { DATA_DIR, HISTORY_FOLDERS } from './settings.ts'
 
-const FOLDER = `${DATA_DIR}/version-2`
 const HEADER_BYTES = 16
 
 interface HistoryFile {
@@ -50,16 +49,18 @@ export class DurableLog {
   #names(): HistoryFiles {
     const { namesVersion } = this.#image
     if (this.#listed.namesVersion === namesVersion) return this.#listed
-    const names = this.#image.hasFolder(FOLDER) ? this.#image.list(FOLDER) : []
-    const found = ({ name, zxid }: { name: string; zxid: number }): HistoryFile => ({
-      path: `${FOLDER}/${name}`,
-      zxid,
-    })
-    this.#listed = {
-      namesVersion,
-      logs: logsIn(names).map(found),
-      snapshots: snapshotsIn(names).map(found),
+    const [logs, snapshots]: [HistoryFile[], HistoryFile[]] = [[], []]
+    for (const folder of HISTORY_FOLDERS) {
+      if (!this.#image.hasFolder(folder)) continue
+      const names = this.#image.list(folder)
+      const found = ({ name, zxid }: { name: string; zxid: number }): HistoryFile => ({
+        path: `${folder}/${name}`,
+        zxid,
+      })
+      logs.push(...logsIn(names).map(found))
+      snapshots.push(...snapshotsIn(names).map(found))
     }
+    this.#listed = { namesVersion, logs, snapshots }
     return this.#listed
   }
 
@@ -89,7 +90,7 @@ export class DurableLog {
 
   /** Returns the epoch in a file such as `currentEpoch`; 0 without the file. */
   epochIn(name: string): number {
-    const file = this.#image.durable(`${FOLDER}/${name}`)
+    const file = this.#image.durable(`${DATA_DIR}/version-2/${name}`)
     return file === undefined ? 0 : Number(new TextDecoder().decode(file.durableBytes).trim())
   }
 

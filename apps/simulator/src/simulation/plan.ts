@@ -51,6 +51,7 @@ export type Feature =
   | 'logins'
   | 'refusals'
   | 'finalize'
+  | 'log-folder'
 
 export const FEATURES: readonly Feature[] = [
   'groups',
@@ -62,6 +63,7 @@ export const FEATURES: readonly Feature[] = [
   'logins',
   'refusals',
   'finalize',
+  'log-folder',
 ]
 
 /** Probability that a seed draws a feature. */
@@ -94,6 +96,8 @@ export interface Plan {
   readonly largeTree?: boolean
   /** The server of an ensemble with two voters whose oracle may let it lead alone. */
   readonly oracle?: number
+  /** Whether servers keep their logs in another folder than the rest. */
+  readonly separateLogs?: boolean
   /** Whether some clients log in by SASL, and thieves try to resume their sessions. */
   readonly logins?: boolean
   /** Present where servers run releases of different feature levels, which are finalized. */
@@ -181,6 +185,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(observerMasters ? { observerMasters } : {}),
     ...(largeTree ? { largeTree } : {}),
     ...(oracle === undefined ? {} : { oracle: oracle.survivor }),
+    ...(has('log-folder') ? { separateLogs: true } : {}),
     ...(logins ? { logins } : {}),
     ...(levels === undefined ? {} : { levels: levels.levels }),
     loadMs,

@@ -40,7 +40,7 @@ import { OracleFile } from './oracle-file.ts'
 import type { LevelsPlan } from './levels-plan.ts'
 import type { Plan } from './plan.ts'
 import {
-  DATA_DIR,
+  HISTORY_FOLDERS,
   initialRoles,
   membershipText,
   SECRET,
@@ -425,7 +425,7 @@ class Run {
     const logs: ServerLog[] = []
     const distinct = new DistinctTransactions()
     for (const { host, removedLogs } of this.#servers)
-      logs.push(await readServerLog(host.name, host.disk, DATA_DIR, removedLogs, distinct))
+      logs.push(await readServerLog(host.name, host.disk, HISTORY_FOLDERS, removedLogs, distinct))
     const { localSessions } = this.#plan.settings
     const committed = committedHistoryOf(committedTransactions(logs, this.#quorumMonitor), localSessions)
     if (localSessions) this.#markLocalSessions(committed)

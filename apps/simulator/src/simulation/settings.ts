@@ -12,6 +12,10 @@ import type { GroupsPlan, Plan } from './plan.ts'
 import { CLIENT_PORT } from '@zabra/testing'
 
 export const DATA_DIR = '/data'
+/** Where logs are in plans with a folder of their own for them. */
+const LOG_DIR = '/logs'
+/** The folders that may hold logs or snapshots. */
+export const HISTORY_FOLDERS: readonly string[] = [DATA_DIR, LOG_DIR].map((folder) => `${folder}/version-2`)
 
 /** What an oracle says to a server, outside of the data directory. */
 export const ORACLE_FILE = '/oracle/answer'
@@ -91,6 +95,7 @@ export function serverSettings(plan: Plan, id: number): ServerSettings {
     ...(plan.levels === undefined ? {} : { adminRoleOperate: ['ip:127.0.0.1'] }),
     ...(plan.logins === true ? { saslUsers: PASSWORDS, sessionSecretFile: SECRET_FILE } : {}),
     dataDir: DATA_DIR,
+    ...(plan.separateLogs === true ? { dataLogDir: LOG_DIR } : {}),
     serverId: id,
     clientPort: CLIENT_PORT,
     tickTimeMs: settings.tickTimeMs,
