@@ -92,7 +92,7 @@ export const top: CommandModule = (program, context) => {
 const HELP = `
 Shows the requests of the clients of one server in the last minute. The server counts them while
 this command runs and for a minute afterwards. Names are exact; figures of rare keys are too low
-where there are more than 256 keys at a time. Above 5,000 requests a second the server counts a
+where there are more than 256 keys at a time. Above 1,000 requests a second the server counts a
 random sample, and the figures are estimates.`
 
 const read = (admin: AdminClient, { by, sort, limit }: Flags): Promise<Top> =>
