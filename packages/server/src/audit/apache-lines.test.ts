@@ -29,7 +29,7 @@ async function linesWith(add: (lines: ApacheLines) => void): Promise<string[]> {
 
 it('adds the lines that are formatted as text, for all combinations of clients, times, operations, paths and results', async () => {
   const names = [['127.0.0.1'], ['127.0.0.1', 'ad\ta'], [], undefined]
-  const paths = ['/', '/a', '/a\\b', '/a\tb', '/é', '/\u{1f600}', `/${'x'.repeat(600)}`, undefined]
+  const paths = ['/', '/a', '/a\\b', '/a\tb', '/a"b', '/é', '/\u{1f600}', `/${'x'.repeat(600)}`, undefined]
   const events: [AuditEvent, number][] = []
   let time = 0
   for (const session of [1n, 0x7f00_0000_0000_0001n, undefined])
@@ -62,7 +62,7 @@ it('adds the lines that are formatted as text, for all combinations of clients, 
 it('adds the line of the first request in flight with its path as it stands there', async () => {
   const requests = new RequestsInFlight()
   const paths = ['/', '/a', '/abc', '/abcd', `/${'x'.repeat(255)}`]
-  const notCopied = ['/é', '/a\\b', `/${'x'.repeat(256)}`]
+  const notCopied = ['/é', '/a\\b', '/a"b', `/${'x'.repeat(256)}`]
   const client = { session: 5n, users: ['127.0.0.1'], ip: '127.0.0.1' }
   const expected: string[] = []
   const lines = await linesWith((lines) => {
@@ -72,7 +72,7 @@ it('adds the line of the first request in flight with its path as it stands ther
       body.int(-1)
       requests.add(index, OpCode.delete, new Reader(body.take()))
       const mode = index % 2 === 0 ? undefined : 'ephemeral'
-      const isAdded = lines.addFirst(client, 'delete', requests, mode, index)
+      const isAdded = lines.addFirst(client, { operation: 'delete', mode }, requests, index)
       expect(isAdded).toBe(paths.includes(path) ? true : undefined)
       requests.removeFirst()
       const event = {

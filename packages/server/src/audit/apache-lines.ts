@@ -1,24 +1,20 @@
-import type { SessionId } from '../core/types.ts'
-import { fileLine, fileTime, type AuditClient, type AuditEvent, type AuditResult } from './audit-event.ts'
+import {
+  fileLine,
+  fileTime,
+  type AuditClient,
+  type AuditEvent,
+  type AuditResult,
+  type PlainChange,
+} from './audit-event.ts'
 import type { AuditFile } from './audit-file.ts'
+import { LineHeads, writePath } from './line-heads.ts'
 import type { RequestsInFlight } from './requests-in-flight.ts'
-
-const BACKSLASH = 0x5c
-/** Characters of a path that is copied one by one. */
-const MAX_PATH = 512
 
 /** The time with which a line begins. */
 const TIME_BYTES = fileTime(0).length
 
 /** A mark for a path in an event, where the beginning of its line ends. */
 const PATH_MARK = '/'
-
-/** The beginnings of the lines of a client, without their time, by operation. */
-interface ClientHeads {
-  readonly session: SessionId | undefined
-  readonly ip: string | undefined
-  readonly heads: Map<string, Uint8Array>
-}
 
 const encoder = new TextEncoder()
 
@@ -35,12 +31,9 @@ export class ApacheLines {
   #time = 0
   #timeText = ''
   readonly #timeBytes = new Uint8Array(TIME_BYTES)
-  /** The heads of clients by their names, which stay the same array until they log in. */
-  readonly #clients = new WeakMap<readonly string[], ClientHeads>()
-  /** The last head, with its time, and what it was made for. */
+  readonly #heads = new LineHeads((client, operation) => this.#makeHead(client, operation))
+  /** The last head, and the time that it begins with. */
   #head: Uint8Array = new Uint8Array(0)
-  #lastClient: AuditClient | undefined
-  #headOperation = ''
   #headTime = -1
   /** The ends of lines by their create mode. */
   readonly #tails = {
@@ -61,7 +54,7 @@ export class ApacheLines {
       event.acl === undefined &&
       event.scheme === undefined &&
       event.lost === undefined
-    const isAdded = isPlain ? this.addPlain(event, event.operation, path, mode, result, time) : undefined
+    const isAdded = isPlain ? this.#addPlain(event, event.operation, path, mode, result, time) : undefined
     return isAdded ?? this.#file.append(fileLine(event, this.#textOf(time)))
   }
 
@@ -71,9 +64,8 @@ export class ApacheLines {
    */
   addFirst(
     client: AuditClient,
-    operation: string,
+    { operation, mode }: PlainChange,
     requests: RequestsInFlight,
-    mode: string | undefined,
     time: number,
   ): boolean | undefined {
     const length = requests.plainLength
@@ -93,7 +85,16 @@ export class ApacheLines {
   }
 
   /** Adds the line of a change. Returns false when it is lost, undefined for a path that is not copied. */
-  addPlain(
+  addChange(
+    client: AuditClient,
+    { operation, mode }: PlainChange,
+    path: string,
+    time: number,
+  ): boolean | undefined {
+    return this.#addPlain(client, operation, path, mode, 'success', time)
+  }
+
+  #addPlain(
     client: AuditClient,
     operation: string,
     path: string,
@@ -101,7 +102,6 @@ export class ApacheLines {
     result: Exclude<AuditResult, 'failure'>,
     time: number,
   ): boolean | undefined {
-    if (path.length > MAX_PATH) return undefined
     const head = this.#headOf(client, operation, time)
     const tail = this.#tailOf(mode, result)
     const buffer = this.#file.reserve(head.length + path.length + tail.length)
@@ -143,50 +143,26 @@ export class ApacheLines {
 
   /** Returns the bytes of the line before the path. */
   #headOf(client: AuditClient, operation: string, time: number): Uint8Array {
-    const isSame = client === this.#lastClient && operation === this.#headOperation
-    if (!isSame) {
-      this.#head = this.#findHead(client, operation)
-      this.#lastClient = client
-      this.#headOperation = operation
-    }
-    if (!isSame || time !== this.#headTime) {
+    const head = this.#heads.of(client, operation)
+    if (head !== this.#head || time !== this.#headTime) {
+      this.#head = head
       this.#headTime = time
-      this.#head.set(this.#timeBytesOf(time))
-    }
-    return this.#head
-  }
-
-  #findHead({ users, session, ip }: AuditClient, operation: string): Uint8Array {
-    let client = users === undefined ? undefined : this.#clients.get(users)
-    if (client === undefined || client.session !== session || client.ip !== ip) {
-      client = { session, ip, heads: new Map() }
-      if (users !== undefined) this.#clients.set(users, client)
-    }
-    let head = client.heads.get(operation)
-    if (head === undefined) {
-      const first = {
-        category: 'writes',
-        operation,
-        result: 'success',
-        session,
-        users,
-        ip,
-        path: PATH_MARK,
-      } as const
-      const line = fileLine(first, this.#textOf(this.#time))
-      head = encoder.encode(line.slice(0, line.lastIndexOf(`${PATH_MARK}\tresult=`)))
-      client.heads.set(operation, head)
+      head.set(this.#timeBytesOf(time))
     }
     return head
   }
-}
 
-/** Writes a path that needs no escapes. Returns the offset after it, -1 if it is another path. */
-function writePath(path: string, into: Uint8Array, at: number): number {
-  for (let i = 0; i < path.length; i++) {
-    const unit = path.charCodeAt(i)
-    if (unit < 0x20 || unit > 0x7e || unit === BACKSLASH) return -1
-    into[at++] = unit
+  #makeHead({ users, session, ip }: AuditClient, operation: string): Uint8Array {
+    const event = {
+      category: 'writes',
+      operation,
+      result: 'success',
+      session,
+      users,
+      ip,
+      path: PATH_MARK,
+    } as const
+    const line = fileLine(event, this.#textOf(this.#time))
+    return encoder.encode(line.slice(0, line.lastIndexOf(`${PATH_MARK}\tresult=`)))
   }
-  return at
 }

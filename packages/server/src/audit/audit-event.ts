@@ -52,6 +52,12 @@ export interface AuditEvent {
 /** Who a client is, in its lines. */
 export type AuditClient = Pick<AuditEvent, 'session' | 'users' | 'ip' | 'origin' | 'via'>
 
+/** What the line of a write that has succeeded says beside who sent it and the path. Those of Apache ZooKeeper have the create mode only. */
+export type PlainChange = Pick<
+  AuditEvent,
+  'operation' | 'mode' | 'version' | 'versionBefore' | 'bytes' | 'xid' | 'zxid'
+>
+
 /** Returns where the client of a connection or of an HTTP request connects from. */
 export function originOf(
   ip: string,

@@ -10,10 +10,11 @@ import {
   type AuditClient,
   type AuditEvent,
   type AuditStamp,
+  type PlainChange,
 } from './audit-event.ts'
 import { AuditChain } from './audit-chain.ts'
 import { AuditFile } from './audit-file.ts'
-import { JsonLines, type PlainChange } from './json-lines.ts'
+import { JsonLines } from './json-lines.ts'
 import { ReadPaths } from './read-paths.ts'
 import type { RequestsInFlight } from './requests-in-flight.ts'
 
@@ -41,9 +42,8 @@ export class AuditLog {
   readonly isJson: boolean
   readonly #mayRefuse: boolean
   readonly #file: AuditFile | undefined
-  /** Formats the lines of the file, unless they are JSON. */
-  readonly #lines: ApacheLines | undefined
-  readonly #jsonLines: JsonLines
+  /** Adds lines to the file; undefined where they go to the log. */
+  readonly #lines: ApacheLines | JsonLines | undefined
   /** The user whose process the server is. */
   readonly #owner: readonly string[]
   #id = 0
@@ -59,7 +59,6 @@ export class AuditLog {
     this.#categories = new Set(settings.auditEvents.map(categoryOf))
     this.recordsWrites = this.#categories.has('writes')
     this.isJson = settings.auditFormat === 'json'
-    this.#jsonLines = new JsonLines(settings.serverId)
     this.#mayRefuse = settings.auditOnFailure === 'refuse'
     const [, owner] = platform.system.environment().find(([name]) => name === 'user.name') ?? []
     this.#owner = owner === undefined || owner === '' ? [] : [owner]
@@ -73,7 +72,7 @@ export class AuditLog {
     const lostLine = (count: number): string => this.#lostLine(count)
     const chain = settings.auditChain ? this.#createChain(platform) : undefined
     this.#file = new AuditFile({ path, maxBytes, maxFiles, fsync, chain, lostLine }, platform)
-    if (!this.isJson) this.#lines = new ApacheLines(this.#file)
+    this.#lines = this.isJson ? new JsonLines(this.#file, settings.serverId) : new ApacheLines(this.#file)
   }
 
   /** Returns undefined where the settings ask for no audit log. Rejects with a `DiskError` when the file cannot be written, and with a `RangeError` without what its hashes need. */
@@ -97,11 +96,7 @@ export class AuditLog {
     if (!this.#categories.has(event.category)) return
     this.#id++
     if (this.#lines !== undefined) {
-      if (!this.#lines.add(event, this.#now())) this.lost++
-      return
-    }
-    if (this.#file !== undefined) {
-      if (!this.#file.append(JSON.stringify(jsonFields(event, this.#stamp())))) this.lost++
+      if (!this.#lines.add(event, this.#now(), this.#id)) this.lost++
       return
     }
     const { logger } = this.#platform
@@ -113,29 +108,16 @@ export class AuditLog {
   }
 
   /**
-   * Records that the first request in flight is done, if its line says nothing but the path and the create mode. Returns false where
-   * it needs an event.
+   * Records that the first request in flight has succeeded, if its line says nothing but what `change` has and the path. Returns false
+   * where it needs an event.
    */
-  recordFirst(
-    client: AuditClient,
-    operation: string,
-    requests: RequestsInFlight,
-    mode: string | undefined,
-  ): boolean {
-    return this.#count(this.#lines?.addFirst(client, operation, requests, mode, this.#now()))
+  recordFirst(client: AuditClient, change: PlainChange, requests: RequestsInFlight): boolean {
+    return this.#count(this.#lines?.addFirst(client, change, requests, this.#now(), this.#id + 1))
   }
 
   /** Does the same for a path that differs from that of the request. */
-  recordChange(client: AuditClient, operation: string, path: string, mode: string | undefined): boolean {
-    return this.#count(this.#lines?.addPlain(client, operation, path, mode, 'success', this.#now()))
-  }
-
-  /** Records a write that has succeeded as JSON. Returns false where it needs an event, since there is no file. */
-  recordJson(client: AuditClient, change: PlainChange): boolean {
-    if (this.#file === undefined) return false
-    const line = this.#jsonLines.format(client, change, ++this.#id, this.#now())
-    if (!this.#file.append(line)) this.lost++
-    return true
+  recordChange(client: AuditClient, change: PlainChange, path: string): boolean {
+    return this.#count(this.#lines?.addChange(client, change, path, this.#now(), this.#id + 1))
   }
 
   /** Counts a line that was added or lost. Returns whether it was one of both. */

@@ -23,7 +23,7 @@ import type {
   WriteCallback,
 } from '../pipeline/index.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import type { AuditClient, AuditEvent } from './audit-event.ts'
+import type { AuditClient, AuditEvent, PlainChange } from './audit-event.ts'
 import type { AuditLog } from './audit-log.ts'
 import { RequestsInFlight } from './requests-in-flight.ts'
 
@@ -233,15 +233,11 @@ class AuditedCallback implements WriteCallback {
     const operation = err === ErrorCode.OK ? plainOperation(txn.type) : undefined
     if (operation !== undefined && this.requests.find(write.xid)) {
       const { mode } = this.requests
-      if (this.#audit.isJson) {
-        if (this.#recordJson(write, txn as PlainTxn, operation, versions[0]))
-          return this.requests.removeFirst()
-        return this.#record(write, err, versions)
-      }
+      const change = this.#changeOf(write, txn as PlainTxn, operation, versions[0])
       // The path of a sequential node has a number that its request does not have.
       const isRecorded = isSequential(mode)
-        ? this.#audit.recordChange(this.#client, operation, (txn as CreateTxn).path, modeName(mode))
-        : this.#audit.recordFirst(this.#client, operation, this.requests, modeName(mode))
+        ? this.#audit.recordChange(this.#client, change, (txn as CreateTxn).path)
+        : this.#audit.recordFirst(this.#client, change, this.requests)
       if (isRecorded) return this.requests.removeFirst()
     }
     this.#record(write, failureIn(txn) ?? err, versions)
@@ -256,27 +252,18 @@ class AuditedCallback implements WriteCallback {
     this.#callback.onSynced()
   }
 
-  /** Records a write that has succeeded as JSON. Returns false where it needs an event. */
-  #recordJson(
-    write: AcceptedWrite,
+  /** Returns what the line of the first request in flight says, whose transaction is applied. */
+  #changeOf(
+    { xid, logged }: AcceptedWrite,
     txn: PlainTxn,
     operation: string,
     deletedVersion: number | undefined,
-  ): boolean {
-    const { mode } = this.requests
-    // The create mode of such a request is in its description.
-    if (operation === 'create' && mode < 0) return false
+  ): PlainChange {
+    const mode = modeName(this.requests.mode)
+    if (!this.#audit.isJson) return { operation, mode }
     const { version, versionBefore } = versionsOf(txn, deletedVersion)
-    return this.#audit.recordJson(this.#client, {
-      operation,
-      path: txn.path,
-      mode: modeName(mode),
-      version,
-      versionBefore,
-      bytes: 'data' in txn ? (txn.data?.length ?? 0) : undefined,
-      xid: write.xid,
-      zxid: write.logged.header.zxid,
-    })
+    const bytes = 'data' in txn ? (txn.data?.length ?? 0) : undefined
+    return { operation, mode, version, versionBefore, bytes, xid, zxid: logged.header.zxid }
   }
 
   /** Keeps the version of a node that was deleted just now, which lines of Apache ZooKeeper do not have. */

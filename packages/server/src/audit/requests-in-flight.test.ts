@@ -100,7 +100,7 @@ it('copies a path into a line unless a character of it needs an escape, wherever
       for (let code = 0; code < 0x100; code++) {
         const path = `${'x'.repeat(at)}${String.fromCharCode(code)}${'~'.repeat(length - at - 1)}`
         requests.add(code, OpCode.delete, bodyOf(OpCode.delete, path))
-        const isPlain = /^[ -~]*$/.test(path) && !path.includes('\\')
+        const isPlain = /^[ -~]*$/.test(path) && !/["\\]/.test(path)
         const plainLength = requests.plainLength
         if (plainLength !== (isPlain ? length : -1)) wrong.push(`${path} has ${plainLength}`)
         requests.copyPlain(new DataView(line.buffer), 1)

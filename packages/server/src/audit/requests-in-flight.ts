@@ -21,6 +21,7 @@ const LOW_BITS = 0x01010101
 const HIGH_BITS = 0x80808080
 const SPACES = 0x20202020
 const BACKSLASHES = 0x5c5c5c5c
+const QUOTES = 0x22222222
 
 /**
  * Holds what the audit log says about the writes of a connection that are in flight, in the order of their replies.
@@ -202,10 +203,17 @@ function copyPath(view: DataView, from: number, length: number, into: Int32Array
 }
 
 /**
- * Returns a word in which the high bit of a byte is set if a character of a word is none of ASCII, a control character or a
- * backslash. A bit that is carried from one byte to the next changes nothing: there is another such character then.
+ * Returns a word in which the high bit of a byte is set if a character of a word is none of ASCII, a control character, a
+ * backslash or a quotation mark. A bit that is carried from one byte to the next changes nothing: there is another such character then.
  */
 function specialIn(word: number): number {
-  const zeros = word ^ BACKSLASHES
-  return word | (word + LOW_BITS) | (word - SPACES) | ((zeros - LOW_BITS) & ~zeros)
+  const backslashes = word ^ BACKSLASHES
+  const quotes = word ^ QUOTES
+  return (
+    word |
+    (word + LOW_BITS) |
+    (word - SPACES) |
+    ((backslashes - LOW_BITS) & ~backslashes) |
+    ((quotes - LOW_BITS) & ~quotes)
+  )
 }
