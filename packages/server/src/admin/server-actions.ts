@@ -20,10 +20,11 @@ export async function fileSizes(
   disk: Disk,
   { snapshots, logs }: DirectoryReport,
 ): Promise<{ readonly snapshots: number; readonly logs: number }> {
-  return {
-    snapshots: await sizeOf(disk, snapshots, snapshotsIn(await disk.list(snapshots))),
-    logs: await sizeOf(disk, logs, logsIn(await disk.list(logs))),
-  }
+  const [snapshotBytes, logBytes] = await Promise.all([
+    disk.list(snapshots).then((names) => sizeOf(disk, snapshots, snapshotsIn(names))),
+    disk.list(logs).then((names) => sizeOf(disk, logs, logsIn(names))),
+  ])
+  return { snapshots: snapshotBytes, logs: logBytes }
 }
 
 const directorySize = async (disk: Disk, directory: string): Promise<number> =>
@@ -33,16 +34,19 @@ const directorySize = async (disk: Disk, directory: string): Promise<number> =>
     (await disk.list(directory)).map((name) => ({ name })),
   )
 
+/** Files that are asked for their sizes at once, in which time other work for the disk waits. */
+const SIZES_AT_ONCE = 16
+
 async function sizeOf(
   disk: Disk,
   directory: string,
   files: readonly { readonly name: string }[],
 ): Promise<number> {
   let bytes = 0
-  for (const { name } of files) {
-    // A file may be purged after the directory was listed.
-    const path = `${directory}/${name}`
-    if (await disk.exists(path)) bytes += await disk.size(path)
+  for (let from = 0; from < files.length; from += SIZES_AT_ONCE) {
+    const some = files.slice(from, from + SIZES_AT_ONCE)
+    const sizes = await Promise.all(some.map(({ name }) => sizeIfThere(disk, `${directory}/${name}`)))
+    bytes += sizes.reduce((sum, size) => sum + size, 0)
   }
   return bytes
 }
@@ -59,6 +63,16 @@ export async function newestSnapshot(
   } catch (error) {
     // A full sync replaces all files.
     if (error instanceof DiskError && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Resolves to 0 for a file that was purged after its directory was listed. */
+async function sizeIfThere(disk: Disk, path: string): Promise<number> {
+  try {
+    return await disk.size(path)
+  } catch (error) {
+    if (error instanceof DiskError && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return 0
     throw error
   }
 }

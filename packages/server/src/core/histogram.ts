@@ -72,6 +72,7 @@ export class Histogram implements Summary {
 
   /** Returns the percentile of the values since the last five calls of `rotate`, or of all before five; NaN while there are none. */
   recentPercentile(share: number): number {
+    if (this.totalCount === 0) return NaN
     const recent = this.#bucketsSince(
       this.#partStarts.length < WINDOW_PARTS ? undefined : this.#partStarts[0],
     )

@@ -28,6 +28,7 @@ import { SessionPages } from './session-pages.ts'
 import { RestoreTooLargeError, Restores } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { DiskFigures } from './disk-figures.ts'
+import { MetricsText } from './metrics-text.ts'
 import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
 import { TreeSurvey } from './tree-survey.ts'
 
@@ -65,6 +66,7 @@ export class AdminServer {
   readonly #answers: SlicedAnswers
   readonly #survey: TreeSurvey
   readonly #disk: DiskFigures
+  readonly #metricsText: MetricsText
   readonly #sessionPages = new SessionPages()
   #target: AdminTarget | undefined
   #listener: Listener | undefined
@@ -100,6 +102,9 @@ export class AdminServer {
     this.#answers = new SlicedAnswers(platform.clock)
     this.#survey = new TreeSurvey(platform.clock)
     this.#disk = new DiskFigures(platform.clock, platform.disk)
+    this.#metricsText = new MetricsText(this.#answers, async () =>
+      prometheusText(this.#target, await this.#collect(), this.#certificates?.certificate),
+    )
     this.#restores = new Restores(platform)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, () => {
@@ -201,7 +206,10 @@ export class AdminServer {
   attach(target: AdminTarget): void {
     this.#target = target
     if (this.#listener !== undefined) this.#scheduleReport()
-    if (this.#listener !== undefined || this.#metricsListener !== undefined) this.#scheduleRotation()
+    if (this.#listener === undefined && this.#metricsListener === undefined) return
+    this.#scheduleRotation()
+    // The first scrape reports the figures of the disk without a wait for it.
+    void this.#disk.next(target.directories)
   }
 
   /** Logs the verdict of readiness if it has changed since the last call. */
@@ -391,8 +399,7 @@ export class AdminServer {
   // Metrics
 
   async #metrics(): Promise<HttpResponse> {
-    const text = prometheusText(this.#target, await this.#collect(), this.#certificates?.certificate)
-    const body = this.#answers.chunksOf(text)
+    const body = await this.#metricsText.next()
     return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
   }
 

@@ -16,8 +16,8 @@ export interface DiskReport {
 }
 
 /**
- * Reads figures of the disk for the metrics. Each of the many calls to the system takes an iteration of the event loop, under load
- * tens of milliseconds: a scrape reports what the one before it has begun to read.
+ * Reads figures of the disk for the metrics. The result of a call to the system is there an iteration of the event loop later, under
+ * load tens of milliseconds: a scrape reports what the one before it has begun to read, and what is read is read at once.
  */
 export class DiskFigures {
   readonly #clock: Pick<Clock, 'monotonic'>
@@ -39,15 +39,17 @@ export class DiskFigures {
   }
 
   async #read(directories: DirectoryReport): Promise<DiskReport> {
-    const { snapshots, logs } = directories
-    const spaces = new Map<string, DiskSpace>()
-    for (const folder of new Set([snapshots, logs])) {
-      const space = await this.#disk.space(folder).catch(() => undefined)
-      if (space !== undefined) spaces.set(folder, space)
-    }
-    const newest = await newestSnapshot(this.#disk, directories).catch(() => undefined)
-    const sizes = await fileSizes(this.#disk, directories).catch(() => undefined)
-    const report = { spaces, lastSnapshotAt: newest?.at, sizes }
+    const folders = [...new Set([directories.snapshots, directories.logs])]
+    const [spaces, newest, sizes] = await Promise.all([
+      Promise.all(folders.map((folder) => this.#disk.space(folder).catch(() => undefined))),
+      newestSnapshot(this.#disk, directories).catch(() => undefined),
+      fileSizes(this.#disk, directories).catch(() => undefined),
+    ])
+    const known = folders.flatMap((folder, index) => {
+      const space = spaces[index]
+      return space === undefined ? [] : [[folder, space] as const]
+    })
+    const report = { spaces: new Map(known), lastSnapshotAt: newest?.at, sizes }
     this.#last = { report, at: this.#clock.monotonic() }
     this.#reading = undefined
     return report

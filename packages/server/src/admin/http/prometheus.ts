@@ -1,5 +1,5 @@
 import { counterOf, epochOf } from '@zabra/protocol'
-import type { OwnCertificate, Pauses } from '@zabra/runtime'
+import type { OwnCertificate, Pauses, System } from '@zabra/runtime'
 import type { LeaderMetrics, RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
 import { LIMITS_NAME, STATS_NAME, type QuotaNumbers, type Tree } from '../../core/tree/index.ts'
@@ -408,9 +408,17 @@ function* clockFamily({ stats }: ServerReport, leader: number | undefined): Gene
   yield* gauge('zabra_clock_skew_seconds', aheadMs / 1000, `{peer="${leader}"}`)
 }
 
+/** The versions of runtimes: `environment` asks the system for much more. */
+const runtimes = new WeakMap<System, string>()
+
 /** Returns the version of the runtime, which `envi` shows under the name of Java's. */
-const runtimeOf = ({ platform }: AdminTarget): string =>
-  labelValue(new Map(platform.system.environment()).get('java.version') ?? '')
+function runtimeOf({ platform: { system } }: AdminTarget): string {
+  const known = runtimes.get(system)
+  if (known !== undefined) return known
+  const version = labelValue(new Map(system.environment()).get('java.version') ?? '')
+  runtimes.set(system, version)
+  return version
+}
 
 /** Yields when certificates end; nothing without any. */
 function* certificateFamily(

@@ -1,0 +1,27 @@
+import { ManualClock } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { SlicedAnswers } from '../sliced-answers.ts'
+import { MetricsText } from './metrics-text.ts'
+
+const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
+
+it('those who ask for metrics while they are being made share one text, and later ones get another', async () => {
+  let made = 0
+  const begin = async (): Promise<string[]> => [`text ${++made}`, ' with é\n']
+  const text = new MetricsText(new SlicedAnswers(new ManualClock()), begin)
+  const shared = await Promise.all([text.next(), text.next(), text.next()])
+  expect(shared.map(textOf)).toEqual(Array.from({ length: 3 }, () => 'text 1 with é\n'))
+  expect(textOf(await text.next())).toBe('text 2 with é\n')
+})
+
+it('metrics that could not be made are made anew for the next one who asks', async () => {
+  let asked = 0
+  const begin = async (): Promise<string[]> => {
+    if (++asked === 1) throw new Error('no figures')
+    return ['text']
+  }
+  const text = new MetricsText(new SlicedAnswers(new ManualClock()), begin)
+  const both = await Promise.allSettled([text.next(), text.next()])
+  expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(textOf(await text.next())).toBe('text')
+})
