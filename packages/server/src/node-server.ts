@@ -3,6 +3,7 @@ import { httpServer, httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } fr
 import { checkFiles as checkFilesOn, type FileProblem } from './check-files.ts'
 import { createServer as createServerOn } from './server.ts'
 import type { Server } from './server-types.ts'
+import { warmUp } from './warm-up.ts'
 import { defaults, type GivenServerSettings, type ServerSettings } from './settings/index.ts'
 
 export interface ServerOptions {
@@ -23,7 +24,10 @@ export async function createServer(
   { logger = silentLogger }: ServerOptions = {},
 ): Promise<Server> {
   const complete = completed(settings)
-  return createServerOn(complete, { ...(await platformFor(complete)), logger })
+  const platform = await platformFor(complete)
+  const server = await createServerOn(complete, { ...platform, logger })
+  warmUp(platform.clock)
+  return server
 }
 
 /**
