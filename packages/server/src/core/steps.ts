@@ -31,6 +31,14 @@ export function isOneStep(paths: readonly string[]): boolean {
   return !paths.some((path) => counter.begins(path))
 }
 
+/** Steps of one task that run in one turn of the event loop, unless they take a millisecond. */
+export const STEPS_PER_TURN = 3
+
+/** Leaves what follows to a later turn, before or after a step that takes some milliseconds. */
+export function* endTurn(): Generator<void> {
+  for (let step = 0; step < STEPS_PER_TURN; step++) yield
+}
+
 /** Runs all remaining steps of a task at once, and returns its result. */
 export function runToEnd<T>(steps: Generator<void, T>): T {
   for (;;) {

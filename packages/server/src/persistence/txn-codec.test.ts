@@ -1,5 +1,6 @@
 import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { runToEnd } from '../core/steps.ts'
 import type { LoggedTxn, Txn } from '../core/types.ts'
 import { decodeLoggedTxn, encodeLoggedTxn } from './index.ts'
 import { createTxn, hexBytes, newTree } from './testing/log-fixture.ts'
@@ -112,6 +113,24 @@ const multi = (parts: number): LoggedTxn => ({
   },
   digest: { hi: 1, lo: 2 },
 })
+
+it.each([0, 1, 99, 100, 101, 5000])(
+  'encodePayloadInSteps makes the bytes that writeEntry makes, for the end of a session with %i paths',
+  (paths) => {
+    const ended: LoggedTxn = {
+      ...multi(0),
+      txn: {
+        type: OpCode.closeSession,
+        paths2Delete: Array.from({ length: paths }, (_, i) => `/ü${i}${'x'.repeat(i % 7 === 0 ? 2000 : 3)}`),
+      },
+    }
+    const [inSteps, atOnce] = [new Writer(), new Writer()]
+    const { payload, adler } = runToEnd(encodePayloadInSteps(ended))
+    writeEncodedEntry(inSteps, payload, adler)
+    writeEntry(atOnce, ended)
+    expect(Buffer.from(inSteps.bytes()).equals(atOnce.bytes())).toBe(true)
+  },
+)
 
 it.each([1, 100, 5000, 20_000])(
   'encodePayloadInSteps makes the bytes that writeEntry makes, for a multi of %i parts',

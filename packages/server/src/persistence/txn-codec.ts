@@ -18,6 +18,10 @@ import { decodePart, encodePart, PackedParts } from './packed-parts.ts'
 /** Version of the digest that transactions carry (disk-format 6); digests of other versions are ignored. */
 export const TXN_DIGEST_VERSION = 2
 
+const DIGEST_BYTES = 12
+/** Bytes of a piece of a long transaction, which are copied in one step. */
+const PIECE_BYTES = 1 << 17
+
 type CompoundTxn = MultiTxn | CloseSessionTxn
 type CompoundType = CompoundTxn['type']
 
@@ -57,14 +61,33 @@ function* encodeCompound(writer: Writer, txn: CompoundTxn): Generator<void> {
   const items = txn.type === OpCode.multi ? txn.txns : txn.paths2Delete
   writer.int(items.length)
   if (items instanceof PackedParts) return writer.raw(items.bytes)
-  // Each growth of the array would copy it.
-  if (txn.type === OpCode.closeSession)
-    writer.reserve(txn.paths2Delete.reduce((sum, path) => sum + path.length + 4, 0))
+  if (txn.type === OpCode.closeSession) return yield* encodePaths(writer, txn.paths2Delete)
   const step = new StepCounter()
-  for (const item of items) {
-    if (step.begins(typeof item === 'string' ? item : 'path' in item ? item.path : '')) yield
-    if (typeof item === 'string') writer.string(item)
-    else encodePart(writer, item)
+  for (const part of txn.txns) {
+    if (step.begins('path' in part ? part.path : '')) yield
+    encodePart(writer, part)
+  }
+}
+
+/** Puts paths together in pieces: how many bytes they take is known at the end, and each growth of one array copies it. */
+function* encodePaths(writer: Writer, paths: readonly string[]): Generator<void> {
+  const pieces: Uint8Array[] = []
+  let piece = writer
+  const step = new StepCounter()
+  for (const path of paths) {
+    if (step.begins(path)) {
+      yield
+      if (piece === writer) piece = new Writer(PIECE_BYTES)
+      else if (piece.length >= PIECE_BYTES) pieces.push(piece.take())
+    }
+    piece.string(path)
+  }
+  if (piece === writer) return
+  pieces.push(piece.take())
+  writer.reserve(pieces.reduce((sum, { length }) => sum + length, DIGEST_BYTES))
+  for (const bytes of pieces) {
+    yield
+    writer.raw(bytes)
   }
 }
 

@@ -20,7 +20,7 @@ class QueueFixture {
   #deferred: (() => void)[] = []
   readonly #notifier = { zxid: -1, ancestorsVisited: 0 }
 
-  constructor(eachMs: number, count: number, ancestors = 0) {
+  constructor(eachMs: number, count: number, ancestors = 0, txn: Txn = FAILURE) {
     this.queue = new ApplyQueue({
       tree: this.tree,
       watchNotifier: this.#notifier,
@@ -38,7 +38,7 @@ class QueueFixture {
         this.#notifier.ancestorsVisited += ancestors
       },
     } as unknown as WriteCallback
-    for (let zxid = 1; zxid <= count; zxid++) this.#push(zxid, FAILURE)
+    for (let zxid = 1; zxid <= count; zxid++) this.#push(zxid, txn)
   }
 
   /** Adds a transaction that is applied in several turns. */
@@ -96,6 +96,14 @@ it('ApplyQueue applies one transaction below many watched ancestors in an iterat
   while (fixture.waiting > 0) fixture.next()
   // The first turn after each may be in the same iteration.
   expect(fixture.lengths).toEqual([1, 0, 1, 0, 1, 0, 1])
+})
+
+it('ApplyQueue applies one transaction with a path of 4,096 characters in an iteration of the event loop', () => {
+  const path = `/${'d'.repeat(4095)}`
+  const fixture = new QueueFixture(3, 3, 0, { type: OpCode.delete, path })
+  fixture.queue.commit(3)
+  while (fixture.waiting > 0) fixture.next()
+  expect(fixture.lengths).toEqual([1, 0, 1, 0, 1])
 })
 
 it('ApplyQueue schedules one later turn at a time, whatever is committed meanwhile', () => {

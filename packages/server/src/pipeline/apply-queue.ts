@@ -12,12 +12,12 @@ import {
 } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import { MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
+import { hasLongPath, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type { AcceptedWrite, PipelineContext, WriteCallback } from './types.ts'
 
 /**
  * Most transactions that are applied in one turn, and the time limit of a turn. It is checked after every fourth transaction, and
- * after one whose path has many watched ancestors: thousands of them take a millisecond.
+ * after one whose path is long or has many watched ancestors: thousands of them take a millisecond.
  */
 const MAX_PER_TURN = 500
 const MAX_TURN_MS = 2
@@ -157,8 +157,9 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     const { clock, watchNotifier } = this.#options
     const end = clock.monotonic() + MAX_TURN_MS
     let visited = watchNotifier.ancestorsVisited
+    let isLong = false
     for (let applied = 0; this.#isNextCommitted() && !this.#applying.isBusy; applied++) {
-      const isCostly = watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS
+      const isCostly = isLong || watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS
       const checksClock = isCostly || applied % CLOCK_INTERVAL === CLOCK_INTERVAL - 1
       if (checksClock) visited = watchNotifier.ancestorsVisited
       if (applied === MAX_PER_TURN || (checksClock && clock.monotonic() >= end)) {
@@ -166,6 +167,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
         break
       }
       const write = this.#queue.shift()!
+      isLong = hasLongPath(write.logged.txn)
       if (write.callback === undefined) this.#foreign--
       if (appliesInSteps(this.#options.tree, write.logged.txn)) this.#applying.run(this.#applyInSteps(write))
       else this.#apply(write)

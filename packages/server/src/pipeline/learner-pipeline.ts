@@ -11,7 +11,7 @@ import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
 import { LOCAL_ROUTE, MOVED_SESSION_CHECK, SessionRoutes, type SessionRoute } from './session-routes.ts'
-import { MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
+import { LONG_PATH, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type {
   ClientWrite,
   ForwardedRequest,
@@ -240,7 +240,11 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     const visited = watchNotifier.ancestorsVisited
     const steps = this.#apply(zxid, payload)
     if (steps !== undefined) this.#applying.run(steps)
-    else this.#applying.countRun(watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS)
+    else {
+      const isCostly =
+        payload.length >= LONG_PATH || watchNotifier.ancestorsVisited - visited >= MANY_ANCESTORS
+      this.#applying.countRun(isCostly)
+    }
   }
 
   /** Completes the oldest sync (SYNC), after the transactions that are committed. */

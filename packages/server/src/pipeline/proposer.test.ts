@@ -68,18 +68,30 @@ describe('Proposer', () => {
     expect([log.appended.length, log.payloads.length]).toEqual([1, 1])
   })
 
-  it('takes a multi for large from 8193 bytes on, and no other request', () => {
+  it('takes a multi for large from 8,193 bytes on, and other requests from a path of 65,537 bytes on', () => {
     const body = (length: number) => new Reader(new Uint8Array(length))
     expect([
       isLargeRequest(OpCode.multi, body(8192)),
       isLargeRequest(OpCode.multi, body(8193)),
-      isLargeRequest(OpCode.create, body(8193)),
-    ]).toEqual([false, true, false])
+      isLargeRequest(OpCode.create, body(100_000)),
+      isLargeRequest(OpCode.create, new Reader(createBody(`/${'n'.repeat(65_535)}`))),
+      isLargeRequest(OpCode.create, new Reader(createBody(`/${'n'.repeat(65_536)}`))),
+    ]).toEqual([false, true, false, false, true])
+  })
+
+  it('prepares and encodes a creation of a node with a long name in later turns than that of its receipt', async () => {
+    const { write, settle, proposed } = await leaderFixture()
+    const path = `/${'n'.repeat(70_000)}`
+    write(1, OpCode.create, createBody(path))
+    write(2, OpCode.create, createBody('/b'))
+    expect(proposed).toEqual([])
+    await settle()
+    expect(proposed.map(({ header }) => header.cxid)).toEqual([1, 2])
   })
 
   it.each([
     [100, 0],
-    [101, 2],
+    [101, 3],
   ])(
     'prepares and encodes the end of a session with %i ephemeral nodes with %i pauses',
     async (nodes, pauses) => {

@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { Histogram } from '../core/histogram.ts'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
-import { isOneStep } from '../core/steps.ts'
+import { endTurn, isOneStep } from '../core/steps.ts'
 import { SESSION_USER_IDENTITIES, SESSION_USER_XID, sessionUserRequests } from '../core/tree/index.ts'
 import type { CloseSessionTxn, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
@@ -17,8 +17,9 @@ import type {
   WriteCallback,
 } from './types.ts'
 
-/** A multi of more bytes is prepared in steps. */
+/** A multi of more bytes is prepared in steps, and a request with a longer path. */
 const LARGE_BYTES = 8192
+const LONG_PATH_BYTES = 65_536
 /** Encoded transactions share a buffer until it holds this many bytes. */
 const SHARED_BYTES = 60_000
 const NO_PAYLOAD = new Uint8Array(0)
@@ -148,12 +149,15 @@ export class Proposer<L extends NotifiedWatcher> {
     startedAt: number,
   ): Generator<void> {
     const time = this.#begin()
-    const steps = this.preparer.prepareMulti(write, body, this.#nextZxid(), time)
+    const steps = this.preparer.prepareInSteps(write, body, this.#nextZxid(), time)
     for (;;) {
       this.#owner = owner
       const { done, value } = steps.next()
       this.#owner = LEADER_OWNER
-      if (done === true) return yield* this.#proposeInSteps(write, time, txnOf(value), callback, startedAt)
+      if (done === true) {
+        if (write.type !== OpCode.multi) yield* endTurn()
+        return yield* this.#proposeInSteps(write, time, txnOf(value), callback, startedAt)
+      }
       yield
     }
   }
@@ -300,7 +304,10 @@ export class Proposer<L extends NotifiedWatcher> {
 
 /** Whether a request is prepared in steps. */
 export const isLargeRequest = (type: number, body: Reader): boolean =>
-  type === OpCode.multi && body.remaining > LARGE_BYTES
+  body.remaining > LARGE_BYTES && (type === OpCode.multi || hasLongPath(body))
+
+const hasLongPath = (body: Reader): boolean =>
+  body.remaining > LONG_PATH_BYTES && body.view.getInt32(body.offset) > LONG_PATH_BYTES
 
 /** Bytes of the proof of a session's user. */
 const PROOF_BYTES = 16

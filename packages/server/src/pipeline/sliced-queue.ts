@@ -1,7 +1,8 @@
 import type { Clock } from '@zabra/runtime'
+import { STEPS_PER_TURN } from '../core/steps.ts'
+import type { Txn } from '../core/types.ts'
 
-/** Steps in one turn, unless they take `SLICE_MS`: code that runs for the first time is many times as slow. */
-const STEPS_PER_SLICE = 3
+/** After this time a turn ends before its last step: code that runs for the first time is many times as slow. */
 const SLICE_MS = 1
 /** Milliseconds of one turn for tasks that are done at once, looked at after every `TASKS_PER_CHECK`. */
 const TASKS_MS = 2
@@ -10,6 +11,12 @@ const TASKS_PER_CHECK = 4
 const MAX_WAITING = 1000
 /** Watched ancestors of a changed path that take a tenth of a millisecond. */
 export const MANY_ANCESTORS = 500
+
+/** Characters of a path that is looked up among thousands of quotas, or hashed, in a tenth of a millisecond. */
+export const LONG_PATH = 4096
+
+/** Whether a transaction may take a millisecond for its path alone. */
+export const hasLongPath = (txn: Txn): boolean => 'path' in txn && txn.path.length >= LONG_PATH
 
 export interface SliceScheduler {
   /** Runs an action in a later turn of the event loop. */
@@ -154,7 +161,7 @@ export class SlicedQueue {
     const end = clock.monotonic() + SLICE_MS
     for (let step = 1; ; step++) {
       if (this.#step()) return true
-      if (step === STEPS_PER_SLICE || clock.monotonic() >= end) return false
+      if (step === STEPS_PER_TURN || clock.monotonic() >= end) return false
     }
   }
 

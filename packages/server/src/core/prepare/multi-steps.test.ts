@@ -65,7 +65,7 @@ describe('a multi is prepared in steps', () => {
     }))
     const { preparer } = new PreparerFixture()
     const { type, body } = encodeRequest(asks)
-    const steps = preparer.prepareMulti({ sessionId: 5n, type, identities: [] }, new Reader(body), 1, 1)
+    const steps = preparer.prepareInSteps({ sessionId: 5n, type, identities: [] }, new Reader(body), 1, 1)
     let pauses = 0
     while (steps.next().done !== true) pauses++
     // Nine times while parts are decoded and seven times while they are prepared, seven times while 701 changes are undone, at

@@ -120,7 +120,7 @@ describe('PendingTree', () => {
         path: n === 100 && !succeeds ? '/none/x' : `/n${n}`,
       }))
       const { type, body } = encodeRequest(parts)
-      const steps = preparer.prepareMulti({ sessionId: 5n, type, identities: [] }, new Reader(body), 2, 1)
+      const steps = preparer.prepareInSteps({ sessionId: 5n, type, identities: [] }, new Reader(body), 2, 1)
       // Once while the parts are decoded, and once after 100 of them are prepared.
       for (let pause = 0; pause < 2; pause++) steps.next()
       if (typeof before === 'number') expect.unreachable()

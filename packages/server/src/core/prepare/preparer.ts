@@ -2,7 +2,7 @@ import { ErrorCode, OpCode, ownerKind, ProtocolError, type Reader } from '@zabra
 import { treeFieldReader, type FieldReader } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
-import { runToEnd, StepCounter } from '../steps.ts'
+import { endTurn, runToEnd, StepCounter } from '../steps.ts'
 import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
 import { prepareMulti } from './multi.ts'
 import type { PendingNode } from './pending-tree.ts'
@@ -46,7 +46,7 @@ export class Preparer {
    */
   prepare(request: WriteRequest, body: Reader, zxid: Zxid, time: number): PreparedTxn | number {
     const { type } = request
-    if (type === OpCode.multi) return runToEnd(this.prepareMulti(request, body, zxid, time))
+    if (type === OpCode.multi) return runToEnd(this.#prepareMulti(request, body, zxid, time))
     const operation = operationOf(type)
     if (operation.kind !== 'write') return ErrorCode.MARSHALLINGERROR
     let write: DecodedWrite
@@ -67,9 +67,36 @@ export class Preparer {
   }
 
   /**
-   * As `prepare`, for a multi, in steps. Earlier transactions may be applied between two steps, but nothing else may be prepared.
+   * As `prepare`, for a multi or a request with a long path, in steps. Earlier transactions may be applied between two steps, but nothing
+   * else may be prepared.
    */
-  *prepareMulti(
+  *prepareInSteps(
+    request: WriteRequest,
+    body: Reader,
+    zxid: Zxid,
+    time: number,
+  ): Generator<void, PreparedTxn | number> {
+    if (request.type === OpCode.multi) return yield* this.#prepareMulti(request, body, zxid, time)
+    // The turn that has received the request has copied it twice.
+    yield* endTurn()
+    this.#hashPathIn(body)
+    yield* endTurn()
+    return this.prepare(request, body, zxid, time)
+  }
+
+  /** Hashes the first field of a request, which is kept until another long path is hashed. `prepare` reports one that cannot be decoded. */
+  #hashPathIn(body: Reader): void {
+    const { offset } = body
+    try {
+      const path = body.string()
+      if (path !== null) this.#context.tree.store.hash(path)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+    }
+    body.offset = offset
+  }
+
+  *#prepareMulti(
     request: WriteRequest,
     body: Reader,
     zxid: Zxid,

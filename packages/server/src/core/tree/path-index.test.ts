@@ -64,6 +64,22 @@ describe('PathIndex', () => {
     expect(index.find('/u')).toBe(NONE)
   })
 
+  it.each([1023, 1024, 5001])('finds a path of %i characters by its text and by its bytes', (length) => {
+    const index = new PathIndex(5)
+    const path = (last: string): string => `/${'x'.repeat(length - 2)}${last}`
+    for (const [node, last] of ['a', 'b', 'ü'].entries()) index.add(path(last), node)
+    const found = ['a', 'b', 'ü', 'c'].map((last) => {
+      const bytes = new TextEncoder().encode(`..${path(last)}`)
+      return [index.find(path(last)), index.findAscii(new DataView(bytes.buffer), 2, bytes.length)]
+    })
+    expect(found).toEqual([
+      [0, 0],
+      [1, 1],
+      [2, NONE],
+      [NONE, NONE],
+    ])
+  })
+
   it('hashes nearly all paths that differ in one or two bits differently, under each of 50 keys', () => {
     // A client that does not know the key tries such differences: multiplication moves none from high bits to low ones.
     const flips = [0]

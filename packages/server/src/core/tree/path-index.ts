@@ -1,3 +1,5 @@
+import { readText } from '@zabra/protocol'
+
 const BITS = 13
 const SIZE = 1 << BITS
 const MASK = SIZE - 1
@@ -5,8 +7,12 @@ const SHARDS = 256
 /** Length of the smallest table: eight entries of two numbers. */
 const SMALLEST = 16
 export const NONE = -1
-/** From so many characters on, the last hash is kept: a request hashes its path several times. */
+/**
+ * From so many characters on, text is hashed as bytes and compared as a string, since a character of a string takes as long as four bytes of a
+ * view, and the last hash is kept: a request hashes its path several times.
+ */
 const LONG = 1024
+const encoder = new TextEncoder()
 
 interface Shard {
   /** Pairs of node + 1 and the hash of its path; 0 marks a free entry. The length is a power of two. */
@@ -60,20 +66,7 @@ export class PathIndex {
    * bytes beyond ASCII: the caller decodes those.
    */
   findAscii(text: DataView, start: number, end: number): number {
-    let hash = end - start
-    let bits = 0
-    let i = start
-    for (; i + 4 <= end; i += 4) {
-      const characters = text.getInt32(i, true)
-      bits |= characters
-      hash = this.#mix(hash, characters)
-    }
-    for (; i < end; i++) {
-      const character = text.getUint8(i)
-      bits |= character
-      hash = this.#mix(hash, character)
-    }
-    this.isLastAscii = (bits & 0x8080_8080) === 0
+    const hash = this.#hashBytes(text, start, end)
     if (!this.isLastAscii) return NONE
     this.lastHash = hash
     const { table } = this.#shards[hash >>> 24]!
@@ -132,8 +125,34 @@ export class PathIndex {
   hash(path: string): number {
     const { length } = path
     if (length < LONG) return this.#hash(path)
-    if (path !== this.#lastLong.path) this.#lastLong = { path, hash: this.#hash(path) }
+    if (path !== this.#lastLong.path) this.#lastLong = { path, hash: this.#hashLong(path) }
     return this.#lastLong.hash
+  }
+
+  #hashLong(path: string): number {
+    const bytes = encoder.encode(path)
+    // Every other character takes more than one byte.
+    const isAscii = bytes.length === path.length
+    return isAscii ? this.#hashBytes(new DataView(bytes.buffer), 0, bytes.length) : this.#hashUnicode(path)
+  }
+
+  /** Returns the hash of text, and notes whether it is ASCII; else its hash is another one. */
+  #hashBytes(text: DataView, start: number, end: number): number {
+    let hash = end - start
+    let bits = 0
+    let i = start
+    for (; i + 4 <= end; i += 4) {
+      const characters = text.getInt32(i, true)
+      bits |= characters
+      hash = this.#mix(hash, characters)
+    }
+    for (; i < end; i++) {
+      const character = text.getUint8(i)
+      bits |= character
+      hash = this.#mix(hash, character)
+    }
+    this.isLastAscii = (bits & 0x8080_8080) === 0
+    return hash
   }
 
   #hash(path: string): number {
@@ -171,7 +190,10 @@ export class PathIndex {
 }
 
 function isText(path: string, text: DataView, start: number, end: number): boolean {
-  if (path.length !== end - start) return false
+  const length = end - start
+  if (path.length !== length) return false
+  if (length >= LONG)
+    return path === readText(new Uint8Array(text.buffer, text.byteOffset, text.byteLength), start, end, text)
   for (let i = start; i < end; i++) if (path.charCodeAt(i - start) !== text.getUint8(i)) return false
   return true
 }
