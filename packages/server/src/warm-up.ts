@@ -1,4 +1,4 @@
-import { adler32, crc32 } from '@zabra/protocol'
+import { adler32, crc32, readText } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import { PathIndex } from './core/tree/path-index.ts'
 
@@ -14,6 +14,7 @@ const TURNS = 200
  */
 export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   const bytes = new Uint8Array(STEP_BYTES).fill(0x6e)
+  const malformed = new Uint8Array(STEP_BYTES).map((_, i) => [0xed, 0xa0, 0x80][i % 3]!)
   const paths = new PathIndex(1)
   let turns = TURNS
   // Sums of all 32 bits: code that was compiled for small numbers is thrown away at the first one.
@@ -21,6 +22,7 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   const step = (): void => {
     crc = crc32(bytes, 0, bytes.length, crc)
     adler = adler32(bytes, 0, bytes.length, adler)
+    readText(malformed, 0, malformed.length)
     // One of another length each time: the last hash is kept.
     paths.hash('n'.repeat(STEP_BYTES - turns))
     if (--turns > 0) clock.immediate(step)

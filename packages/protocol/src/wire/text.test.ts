@@ -54,12 +54,18 @@ describe('text', () => {
 
   it('is read like TextDecoder except for surrogates, from any bytes', () => {
     fc.assert(
-      fc.property(fc.array(likely, { maxLength: 24 }), fc.nat(3), (codes, before) => {
-        const bytes = Uint8Array.from([...new Array<number>(before).fill(0x41), ...codes, 0x42])
-        expect(readText(bytes, before, bytes.length - 1)).toBe(
-          simplyRead(bytes.subarray(before, bytes.length - 1)),
-        )
-      }),
+      fc.property(
+        fc.array(likely, { maxLength: 24 }),
+        fc.nat(3),
+        fc.constantFrom(0, 0, 0, 1024),
+        (codes, before, more) => {
+          const fill = (count: number): number[] => new Array<number>(count).fill(0x41)
+          const bytes = Uint8Array.from([...fill(before), ...fill(more), ...codes, 0x42])
+          expect(readText(bytes, before, bytes.length - 1)).toBe(
+            simplyRead(bytes.subarray(before, bytes.length - 1)),
+          )
+        },
+      ),
       { numRuns: 20_000 },
     )
   })

@@ -5,7 +5,7 @@
  * accepts standard UTF-8 and replaces malformed bytes by U+FFFD as often as the JVM's decoder does: a surrogate in three bytes
  * gives one replacement, where TextDecoder gives three.
  *
- * Optimised: loops over single bytes instead of TextEncoder and TextDecoder, except for long text that is written.
+ * Optimised: loops over single bytes instead of TextEncoder and TextDecoder, except for long text that they write and read alike.
  * Why: most strings are short ASCII paths, for which those classes cost several times as much, and for other strings they give
  * different bytes. Tested against the simple versions in `text.test.ts`.
  */
@@ -110,9 +110,13 @@ export function readAscii(bytes: Uint8Array, start: number, end: number): string
 }
 
 const REPLACEMENT = 0xfffd
+const REPLACEMENT_BYTES = Uint8Array.of(0xef, 0xbf, 0xbd)
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Decodes text that is not only ASCII. */
 function readAnyText(bytes: Uint8Array, start: number, end: number): string {
+  if (end - start >= LONG) return decoder.decode(withoutSurrogates(bytes.subarray(start, end)))
   const units: number[] = []
   let text = ''
   let at = start
@@ -130,6 +134,20 @@ function readAnyText(bytes: Uint8Array, start: number, end: number): string {
     }
   }
   return text + String.fromCharCode(...units)
+}
+
+/** Returns bytes that TextDecoder reads with one replacement for each surrogate. Copies them if there is one. */
+function withoutSurrogates(bytes: Uint8Array): Uint8Array {
+  let clean = bytes
+  for (let i = 0; i + 1 < bytes.length; i++) {
+    if (bytes[i] !== 0xed || (bytes[i + 1]! & 0xe0) !== 0xa0) continue
+    // Not `slice`, which returns a view where `bytes` is a Buffer of Node.
+    if (clean === bytes) clean = new Uint8Array(bytes)
+    if (continues(bytes[i + 2])) clean.set(REPLACEMENT_BYTES, i)
+    // The beginning of a character that is incomplete counts once.
+    else clean[i] = 0xe1
+  }
+  return clean
 }
 
 const continues = (byte: number | undefined): byte is number => byte !== undefined && (byte & 0xc0) === 0x80

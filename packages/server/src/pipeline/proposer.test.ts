@@ -81,12 +81,23 @@ describe('Proposer', () => {
 
   it('prepares and encodes a creation of a node with a long name in later turns than that of its receipt', async () => {
     const { write, settle, proposed } = await leaderFixture()
-    const path = `/${'n'.repeat(70_000)}`
+    const path = `/${'ü'.repeat(70_000)}`
     write(1, OpCode.create, createBody(path))
     write(2, OpCode.create, createBody('/b'))
     expect(proposed).toEqual([])
     await settle()
-    expect(proposed.map(({ header }) => header.cxid)).toEqual([1, 2])
+    expect(proposed.map(({ header, txn }) => [header.cxid, 'path' in txn && txn.path])).toEqual([
+      [1, path],
+      [2, '/b'],
+    ])
+  })
+
+  it('answers a write with a long path that cannot be decoded by an error transaction', async () => {
+    const { write, settle, proposed } = await leaderFixture()
+    const body = createBody(`/${'n'.repeat(70_000)}`).subarray(0, 70_002)
+    expect(write(1, OpCode.create, body)).toBe(0)
+    await settle()
+    expect(proposed.map(({ txn }) => txn)).toEqual([{ type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }])
   })
 
   it.each([

@@ -23,15 +23,35 @@ export interface FieldReader {
   data(body: Reader): Uint8Array | null
 }
 
+/** Reads a long path before the request that begins with it is decoded. */
+export interface TreeFieldReader extends FieldReader {
+  /** Reads the path at the offset of a body, which does not advance, and keeps it until `newPath` reads it there. */
+  readAhead(body: Reader): string | null
+}
+
 /** Returns a reader of fields to keep: existing paths are the strings of the tree, and data are copies, which never change. */
-export function treeFieldReader(store: NodeStore): FieldReader {
+export function treeFieldReader(store: NodeStore): TreeFieldReader {
   const arena = new Arena()
+  let ahead: { body: Reader; from: number; to: number; path: string | null } | undefined
   return {
+    readAhead(body) {
+      const from = body.offset
+      const path = body.string()
+      ahead = { body, from, to: body.offset, path }
+      body.offset = from
+      return path
+    },
     path: (body) => {
       const node = store.findFromReader(body)
       return node === -1 ? body.string() : store.pathOf(node)
     },
-    newPath: (body) => body.string(),
+    newPath(body) {
+      if (ahead === undefined || ahead.body !== body || ahead.from !== body.offset) return body.string()
+      const { path, to } = ahead
+      ahead = undefined
+      body.offset = to
+      return path
+    },
     data: (body) => arena.copyNext(body),
   }
 }

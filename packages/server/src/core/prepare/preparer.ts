@@ -1,5 +1,5 @@
 import { ErrorCode, OpCode, ownerKind, ProtocolError, type Reader } from '@zabra/protocol'
-import { treeFieldReader, type FieldReader } from '../operations/fields.ts'
+import { treeFieldReader, type TreeFieldReader } from '../operations/fields.ts'
 import { operationOf } from '../operations/table.ts'
 import type { DecodedWrite } from '../operations/types.ts'
 import { endTurn, runToEnd, StepCounter } from '../steps.ts'
@@ -17,7 +17,7 @@ import type { PreparedTxn, PreparerOptions, WriteRequest } from './types.ts'
  */
 export class Preparer {
   readonly #context: PrepareContext
-  readonly #fields: FieldReader
+  readonly #fields: TreeFieldReader
 
   constructor(options: PreparerOptions) {
     this.#context = new PrepareContext(options)
@@ -77,23 +77,21 @@ export class Preparer {
     time: number,
   ): Generator<void, PreparedTxn | number> {
     if (request.type === OpCode.multi) return yield* this.#prepareMulti(request, body, zxid, time)
-    // The turn that has received the request has copied it twice.
+    // The turn that has received the request has copied it twice, and the next one may be of the same iteration of the event loop.
     yield* endTurn()
-    this.#hashPathIn(body)
+    yield* endTurn()
+    let path: string | null
+    try {
+      path = this.#fields.readAhead(body)
+    } catch (error) {
+      if (error instanceof ProtocolError) return ErrorCode.MARSHALLINGERROR
+      throw error
+    }
+    yield* endTurn()
+    // The last hash of a long path is kept.
+    if (path !== null) this.#context.tree.store.hash(path)
     yield* endTurn()
     return this.prepare(request, body, zxid, time)
-  }
-
-  /** Hashes the first field of a request, which is kept until another long path is hashed. `prepare` reports one that cannot be decoded. */
-  #hashPathIn(body: Reader): void {
-    const { offset } = body
-    try {
-      const path = body.string()
-      if (path !== null) this.#context.tree.store.hash(path)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-    }
-    body.offset = offset
   }
 
   *#prepareMulti(

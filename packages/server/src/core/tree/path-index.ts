@@ -131,9 +131,7 @@ export class PathIndex {
 
   #hashLong(path: string): number {
     const bytes = encoder.encode(path)
-    // Every other character takes more than one byte.
-    const isAscii = bytes.length === path.length
-    return isAscii ? this.#hashBytes(new DataView(bytes.buffer), 0, bytes.length) : this.#hashUnicode(path)
+    return this.#hashBytes(new DataView(bytes.buffer), 0, bytes.length)
   }
 
   /** Returns the hash of text, and notes whether it is ASCII; else its hash is another one. */
