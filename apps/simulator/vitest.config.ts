@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
-// Resolves workspace packages to their sources, so that tests see changes without a build.
+// Resolves workspace packages to their sources, so that tests see changes without a build. A test is a computation of up to a minute on
+// two processors that do nothing else.
 export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
-  test: { include: ['src/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 },
+  test: { include: ['src/**/*.test.ts'], testTimeout: 600_000, hookTimeout: 60_000 },
 })
