@@ -90,26 +90,32 @@ it('reads of one connection that follow each other have one share, and a read of
   expect(shares.isSpent(10)).toBe(false)
 })
 
-it('a run after sockets that have taken the time of their iteration waits for the next one, and no longer', () => {
-  let now = 0
-  const due: (() => void)[] = []
-  const shares = new TurnShares({
-    clock: Object.assign(new ManualClock(), { monotonic: () => now }),
-    runLater: (action) => void due.push(action),
-    turnTime: () => now,
-  })
-  const proceeded: number[] = []
-  const channel: WaitingChannel = { proceed: () => void proceeded.push(now) }
-  /** Executes a costly request if it is admitted, in the time that its replies take; lets the connection wait. */
-  const iterate = (): void => {
-    if (shares.admitsCostly()) now += 8
-    shares.wait(channel)
-    const turn = due.splice(0)
-    for (const run of turn) run()
-    now += 1
-  }
-  iterate()
-  expect(proceeded).toEqual([])
-  iterate()
-  expect(proceeded).toEqual([9])
-})
+it.each([
+  ['a costly request', [[], [9]]],
+  ['many small ones', [[8], [8, 17]]],
+] as const)(
+  'a run waits for the next iteration after a costly request, and no longer: %s',
+  (which, expected) => {
+    let now = 0
+    const due: (() => void)[] = []
+    const shares = new TurnShares({
+      clock: Object.assign(new ManualClock(), { monotonic: () => now }),
+      runLater: (action) => void due.push(action),
+      turnTime: () => now,
+    })
+    const proceeded: number[] = []
+    const channel: WaitingChannel = { proceed: () => void proceeded.push(now) }
+    /** Executes a costly request if it is admitted, or as long small ones; lets the connection wait. */
+    const iterate = (): void => {
+      if (which === 'a costly request' ? shares.admitsCostly() : true) now += 8
+      shares.wait(channel)
+      const turn = due.splice(0)
+      for (const run of turn) run()
+      now += 1
+    }
+    iterate()
+    expect(proceeded).toEqual(expected[0])
+    iterate()
+    expect(proceeded).toEqual(expected[1])
+  },
+)

@@ -42,6 +42,8 @@ export class TurnShares {
   #isScheduled = false
   /** When the first event of this iteration, or of this run, began that has spent its share or was costly; undefined before it. */
   #busySince: number | undefined
+  /** Whether a request since the last run was costly, or its reply large. */
+  #hasCostly = false
 
   constructor(options: TurnSharesOptions) {
     this.#options = options
@@ -71,6 +73,7 @@ export class TurnShares {
   /** Makes the next `isSpent` look at the clock: a request costs more than its bytes, or a reply was large. */
   checkNext(): void {
     this.#bytes = BYTES_PER_CHECK
+    this.#hasCostly = true
     this.#schedule()
   }
 
@@ -118,6 +121,7 @@ export class TurnShares {
       if (--left === 0 || this.#elapsed() >= SHARE_MS / 2) break
     }
     this.#isScheduled = false
+    this.#hasCostly = false
     if (this.#waiting.size > 0) this.#schedule()
     // While some wait, costly requests that arrive are executed in runs alone, behind them.
     this.#busySince = this.#waiting.size > 0 ? -Infinity : undefined
@@ -125,11 +129,13 @@ export class TurnShares {
 
   /**
    * Whether the sockets have taken the time of this iteration before the run, which then follows in the next one. It is put off once:
-   * connections that always have something to read cannot keep others waiting.
+   * connections that always have something to read cannot keep others waiting. Only behind a costly request, since the run may have
+   * another one: an iteration more for many small ones makes them a tenth more expensive.
    */
   #isIterationSpent(): boolean {
     const since = this.#busySince
-    if (since === undefined || since === -Infinity || this.#waiting.size === 0) return false
+    if (!this.#hasCostly || since === undefined || since === -Infinity || this.#waiting.size === 0)
+      return false
     return this.#options.clock.monotonic() - since >= SHARE_MS / 2
   }
 
