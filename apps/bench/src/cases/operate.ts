@@ -165,8 +165,11 @@ async function measureInTurns(
   const ways: RunningWay[] = []
   try {
     for (const way of wanted) ways.push(await startWay(context, way))
-    for (const { peer } of ways)
-      await load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 }))
+    // The first answers wait until their code is compiled, as the first requests do.
+    for (const { peer, adminPort, probes = [] } of ways)
+      await whileProbing(adminPort, probes, new Map(), () =>
+        load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 })),
+      )
     for (let turn = 0; turn < TURNS; turn++)
       for (const work of works)
         for (let index = 0; index < ways.length; index++) {

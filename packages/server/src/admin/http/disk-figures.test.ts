@@ -3,7 +3,7 @@ import { diskWithFolder } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { DiskFigures } from './disk-figures.ts'
 
-it('figures of the disk are those of the scrape before, unless that is a minute ago', async () => {
+it('figures of the disk are read anew after ten seconds, and are those of the scrape before unless that is a minute ago', async () => {
   const disk = await diskWithFolder('/data')
   const clock = new ManualClock()
   const figures = new DiskFigures(clock, disk)
@@ -14,6 +14,10 @@ it('figures of the disk are those of the scrape before, unless that is a minute 
   }
   expect(await logBytes()).toBe(0)
   disk.putFile('/data/log.1', new Uint8Array(10))
+  clock.advance(9_999)
+  expect(await logBytes()).toBe(0)
+  await untilRead()
+  clock.advance(1)
   expect(await logBytes()).toBe(0)
   await untilRead()
   expect(await logBytes()).toBe(10)

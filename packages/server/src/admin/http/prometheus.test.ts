@@ -283,7 +283,8 @@ describe('the metrics', () => {
     const ensemble = await Ensemble.start(3, { auditEnabled: true })
     const client = await ensemble.client(ensemble.leader!)
     await ensemble.create(client, '/a')
-    // The first scrape reports the files that were there at the start, and begins to read them again.
+    // The files that were there at the start are reported, until a scrape after ten seconds begins to read them again.
+    await ensemble.advance(10_000)
     await metricsOf(ensemble.member(ensemble.leader!))
     await ensemble.advance(1000)
     const leading = await metricsOf(ensemble.member(ensemble.leader!))
