@@ -14,6 +14,23 @@ it('those who ask for metrics while they are being made share one text, and late
   expect(textOf(await text.next())).toBe('text 2 with é\n')
 })
 
+it('those who share a text get it in several iterations of the event loop', async () => {
+  const due: (() => void)[] = []
+  const clock = { monotonic: () => 0, immediate: (action: () => void) => void due.push(action) }
+  const text = new MetricsText(new SlicedAnswers(clock), async () => ['text'])
+  let [got, most] = [0, 0]
+  for (let i = 0; i < 20; i++) void text.next().then(() => got++)
+  do {
+    const before = got
+    for (let i = 0; i < 50; i++) await Promise.resolve()
+    most = Math.max(most, got - before)
+    for (const action of due.splice(0)) action()
+  } while (due.length > 0)
+  expect(got).toBe(20)
+  // The one that it is made for gets it at once.
+  expect(most).toBe(9)
+})
+
 it('metrics that could not be made are made anew for the next one who asks', async () => {
   let asked = 0
   const begin = async (): Promise<string[]> => {
