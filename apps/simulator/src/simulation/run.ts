@@ -74,6 +74,14 @@ const READY_TICKS = { usual: 1, slow: 4 }
 /** From this share of slow packets on, a few of them delay each quorum. */
 const MANY_SLOW_PACKETS = 0.01
 
+const SHORT_SILENCE = / after [012] ticks of silence/
+
+/** Whether a fact of a log line has the text, at any depth. Builds a text only of objects, which few lines have. */
+function mentionsShortSilence(fact: unknown): boolean {
+  if (typeof fact === 'string') return SHORT_SILENCE.test(fact)
+  return typeof fact === 'object' && fact !== null && SHORT_SILENCE.test(JSON.stringify(fact))
+}
+
 export interface Violation {
   readonly checker: string
   readonly message: string
@@ -130,7 +138,7 @@ class Run {
       this.#stats.recordLogLine(line)
       logMonitor.record(line)
       // The first two ticks of silence of a follower are no reason to let another connection act as it.
-      if (/ after [012] ticks of silence/.test(JSON.stringify(line.facts)))
+      if (Object.values(line.facts).some(mentionsShortSilence))
         this.#violate('strangers', `${line.host}: ${line.sentence} ${JSON.stringify(line.facts)}`)
       if (line.sentence === LEVEL_PROPOSED) this.#levelProposed(line.host)
       options.onLog?.(line)

@@ -21,21 +21,26 @@ const ALWAYS_THERE: ReadonlySet<number> = new Set([
 
 /** Counts replies by operation and result. */
 export class RequestCounts {
-  readonly #counts = new Float64Array(SIZE * SIZE)
+  /** By operation and result; the row of an operation exists from its first reply on. */
+  readonly #rows: (Float64Array | undefined)[] = Array.from({ length: SIZE }, () => undefined)
 
   /** Counts a reply with an error number: 0 or a negative one. */
   count(type: number, err: number): void {
-    const index = (type + OP_OFFSET) * SIZE - err
-    if (index >= 0 && index < this.#counts.length) this.#counts[index]!++
+    const [op, result] = [type + OP_OFFSET, -err]
+    if (op < 0 || op >= SIZE || result < 0 || result >= SIZE) return
+    const row = (this.#rows[op] ??= new Float64Array(SIZE))
+    row[result]!++
   }
 
   /** Yields the counts of each operation: of successes, system errors and exceeded quotas, and of other errors that have occurred. */
   *entries(): Generator<{ readonly op: string; readonly result: string; readonly count: number }> {
-    for (const [code, op] of names)
+    for (const [code, op] of names) {
+      const row = this.#rows[code + OP_OFFSET]
       for (let err = 0; err < SIZE; err++) {
-        const count = this.#counts[(code + OP_OFFSET) * SIZE + err]!
+        const count = row?.[err] ?? 0
         if (count > 0 || ALWAYS_THERE.has(-err))
           yield { op, result: errorName(ErrorCode.OK - err).toLowerCase(), count }
       }
+    }
   }
 }

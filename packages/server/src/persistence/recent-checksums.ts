@@ -2,11 +2,13 @@ import type { Zxid } from '../core/types.ts'
 
 /** Number of transactions whose checksums are kept. Logs repeat only recent ones (disk-format 4.8). */
 const CAPACITY = 1 << 14
+/** Room at first, which doubles up to `CAPACITY`. */
+const FIRST_ROOM = 1 << 8
 
 /** Keeps the checksums of the last entries of a log, to recognise repetitions. */
 export class RecentChecksums {
-  readonly #zxids = new Float64Array(CAPACITY)
-  readonly #sums = new Uint32Array(CAPACITY)
+  #zxids = new Float64Array(FIRST_ROOM)
+  #sums = new Uint32Array(FIRST_ROOM)
   #count = 0
   #last: Zxid = -1
 
@@ -18,6 +20,7 @@ export class RecentChecksums {
   /** Adds an entry, unless its zxid is not above that of all earlier ones. */
   add(zxid: Zxid, checksum: number): void {
     if (zxid <= this.#last) return
+    if (this.#count === this.#zxids.length && this.#count < CAPACITY) this.#grow()
     const at = this.#count++ & (CAPACITY - 1)
     this.#zxids[at] = zxid
     this.#sums[at] = checksum
@@ -36,5 +39,13 @@ export class RecentChecksums {
       else high = middle - 1
     }
     return undefined
+  }
+
+  #grow(): void {
+    const [zxids, sums] = [this.#zxids, this.#sums]
+    this.#zxids = new Float64Array(zxids.length * 2)
+    this.#zxids.set(zxids)
+    this.#sums = new Uint32Array(sums.length * 2)
+    this.#sums.set(sums)
   }
 }

@@ -171,12 +171,22 @@ export class SimulatedConnection implements Connection {
 
 /** The memory of the chunk that a handler receives; calls never nest. */
 let delivered = new Uint8Array(HIGH_WATER)
+/** Views of its first bytes, by their number: a view costs more than the copy of a short packet. */
+const MAX_KEPT_VIEW = 1024
+let views: (Uint8Array | undefined)[] = []
 
 /** Hands over a copy that is overwritten afterwards, so that a handler that keeps a view of the chunk fails. */
 function deliver(bytes: Uint8Array, events: ConnectionHandler): void {
-  if (bytes.length > delivered.length) delivered = new Uint8Array(bytes.length)
+  const { length } = bytes
+  if (length > delivered.length) {
+    delivered = new Uint8Array(length)
+    views = []
+  }
   delivered.set(bytes)
-  const chunk = new Uint8Array(delivered.buffer, 0, bytes.length)
+  const chunk =
+    length > MAX_KEPT_VIEW
+      ? new Uint8Array(delivered.buffer, 0, length)
+      : (views[length] ??= new Uint8Array(delivered.buffer, 0, length))
   events.data(chunk)
   chunk.fill(0xdb)
 }

@@ -101,3 +101,29 @@ it('writeStat and writeStored write any numbers like the codecs of the protocol 
     { seed: 31, numRuns: 200 },
   )
 })
+
+it('NodeStore keeps all numbers of nodes while it grows from a few nodes to several segments', () => {
+  const store = new NodeStore(KEY)
+  const root = store.add('/', NONE)
+  const nodes = Array.from({ length: 20_000 }, (_, at) => {
+    const node = store.add(`/n${at}`, root)
+    const columns = store.columns(node)
+    columns.mzxid[store.slot(node)] = 2 ** 40 + at
+    columns.version[store.slot(node)] = at - 7
+    columns.crc[store.slot(node)] = 2 ** 31 + at
+    return node
+  })
+  const isRight = (node: number, at: number): boolean => {
+    const [columns, slot] = [store.columns(node), store.slot(node)]
+    const next = nodes[at + 1] ?? NONE
+    return (
+      columns.mzxid[slot] === 2 ** 40 + at &&
+      columns.version[slot] === at - 7 &&
+      columns.crc[slot] === 2 ** 31 + at &&
+      columns.length[slot] === -1 &&
+      store.parentOf(node) === root &&
+      store.nextOf(node) === next
+    )
+  }
+  expect(nodes.filter((node, at) => !isRight(node, at))).toEqual([])
+})

@@ -18,6 +18,8 @@ export { NONE }
 const BITS = 13
 const SIZE = 1 << BITS
 const MASK = SIZE - 1
+/** Room of a segment at first. The first one doubles up to `SIZE`: most trees are small. */
+const FIRST_SIZE = 256
 
 /** Bytes of the stat that clients see. */
 const STAT_BYTES = 68
@@ -25,33 +27,51 @@ const STAT_BYTES = 68
 const STORED_BYTES = 68
 
 class NodeColumns {
-  readonly czxid = new Float64Array(SIZE)
-  readonly mzxid = new Float64Array(SIZE)
-  readonly pzxid = new Float64Array(SIZE)
-  readonly ctime = new Float64Array(SIZE)
-  readonly mtime = new Float64Array(SIZE)
-  readonly version = new Int32Array(SIZE)
-  readonly cversion = new Int32Array(SIZE)
-  readonly aversion = new Int32Array(SIZE)
-  readonly acl = new Int32Array(SIZE)
+  /** How many nodes have room. */
+  #size = FIRST_SIZE
+  czxid = new Float64Array(FIRST_SIZE)
+  mzxid = new Float64Array(FIRST_SIZE)
+  pzxid = new Float64Array(FIRST_SIZE)
+  ctime = new Float64Array(FIRST_SIZE)
+  mtime = new Float64Array(FIRST_SIZE)
+  version = new Int32Array(FIRST_SIZE)
+  cversion = new Int32Array(FIRST_SIZE)
+  aversion = new Int32Array(FIRST_SIZE)
+  acl = new Int32Array(FIRST_SIZE)
   /** CRC-32 of the path, which those of the children continue; 0 for the root. */
-  readonly pathCrc = new Uint32Array(SIZE)
+  pathCrc = new Uint32Array(FIRST_SIZE)
   /** CRC-32 of path and data. */
-  readonly crc = new Uint32Array(SIZE)
+  crc = new Uint32Array(FIRST_SIZE)
   /** What the node adds to the digest of the tree. */
-  readonly nodeDigest = new Uint32Array(SIZE)
-  readonly parent = new Int32Array(SIZE)
-  readonly childCount = new Int32Array(SIZE)
-  readonly firstChild = new Int32Array(SIZE)
-  readonly next = new Int32Array(SIZE)
+  nodeDigest = new Uint32Array(FIRST_SIZE)
+  parent = new Int32Array(FIRST_SIZE)
+  childCount = new Int32Array(FIRST_SIZE)
+  firstChild = new Int32Array(FIRST_SIZE)
+  next = new Int32Array(FIRST_SIZE)
   /** The previous sibling. For the first sibling, the last one. */
-  readonly previous = new Int32Array(SIZE)
-  readonly slab = new Int32Array(SIZE)
-  readonly offset = new Int32Array(SIZE)
+  previous = new Int32Array(FIRST_SIZE)
+  slab = new Int32Array(FIRST_SIZE)
+  offset = new Int32Array(FIRST_SIZE)
   /** Length of the data in bytes, -1 for null. */
-  readonly length = new Int32Array(SIZE)
+  length = new Int32Array(FIRST_SIZE)
   /** The number of the first path element in `Namespaces`. */
-  readonly namespace = new Uint16Array(SIZE)
+  namespace = new Uint16Array(FIRST_SIZE)
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Makes room for more nodes. */
+  grow(size: number): void {
+    this.#size = size
+    const columns = this as unknown as Record<string, Float64Array | Int32Array | Uint32Array | Uint16Array>
+    for (const name of Object.keys(columns)) {
+      const before = columns[name]!
+      const grown = new (before.constructor as new (length: number) => typeof before)(size)
+      grown.set(before)
+      columns[name] = grown
+    }
+  }
 }
 
 export class NodeStore {
@@ -176,6 +196,7 @@ export class NodeStore {
     if (node >> BITS >= this.#segments.length) this.#segments.push(new NodeColumns())
     const s = this.columns(node)
     const i = node & MASK
+    if (i >= s.size) s.grow(this.#segments.length > 1 ? SIZE : s.size * 2)
     s.czxid[i] = s.mzxid[i] = s.pzxid[i] = s.ctime[i] = s.mtime[i] = 0
     s.version[i] = s.cversion[i] = s.aversion[i] = s.acl[i] = s.childCount[i] = 0
     s.pathCrc[i] = s.crc[i] = s.nodeDigest[i] = 0

@@ -9,6 +9,8 @@ import { copyRange } from '@zabra/protocol'
  * Tested against a map from handles to copies, in `slabs.test.ts`.
  */
 const SLAB_BYTES = 1 << 18
+/** The first slab of each size class, of which a small tree needs no other. */
+const FIRST_SLAB_BYTES = 1 << 14
 /** Longer values have an array of their own, which is never written again: replies hold it until they are sent. */
 const LARGEST_SLOT = 1 << 14
 
@@ -27,6 +29,8 @@ interface Slab {
 
 /** The slabs of one slot size. */
 interface SlotClass {
+  /** Size of the next slab. */
+  nextBytes: number
   /** The slab that gets the next values, while it has room. */
   filling: Slab | undefined
   /** Other slabs with free slots. */
@@ -118,11 +122,15 @@ export class Slabs {
 
   #withRoom(slot: number): Slab {
     let own = this.#classes.get(slot)
-    if (own === undefined) this.#classes.set(slot, (own = { filling: undefined, open: new Set() }))
+    if (own === undefined) {
+      own = { nextBytes: FIRST_SLAB_BYTES, filling: undefined, open: new Set() }
+      this.#classes.set(slot, own)
+    }
     const { filling, open } = own
-    if (filling !== undefined && (filling.free.length > 0 || filling.fresh + slot <= SLAB_BYTES))
+    if (filling !== undefined && (filling.free.length > 0 || filling.fresh + slot <= filling.bytes.length))
       return filling
-    const [next = this.#add(SLAB_BYTES, slot)] = open
+    const [next = this.#add(own.nextBytes, slot)] = open
+    own.nextBytes = SLAB_BYTES
     open.delete(next)
     return (own.filling = next)
   }
