@@ -36,6 +36,7 @@ export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
   test: {
+    globalSetup: ['src/harness/class-archives.ts'],
     setupFiles: ['src/harness/clean-up.ts'],
     include: ['src/**/*.test.ts'],
     testTimeout: 120_000,

@@ -34,6 +34,6 @@ async function compile(): Promise<string> {
 
 /** Starts the Curator program in one scenario of `java/Recipes.java`. Resolves when it is connected. */
 export async function startCurator(address: string, scenario: string, rounds: number): Promise<ScriptedPeer> {
-  const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', await classPath()]
+  const flags = ['-Xmx256m', '-cp', await classPath()]
   return ScriptedPeer.start('java', [...flags, 'Recipes', address, scenario, String(rounds)])
 }

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -17,7 +18,10 @@ export const apacheJar = '/usr/share/java/zookeeper.jar'
 export const nettyJars = ['codec', 'resolver', 'transport-native-unix-common'].map(
   (name) => `/usr/share/java/netty-${name}.jar`,
 )
-export const apacheClassPath = ['/etc/zookeeper/conf_example', apacheJar, ...nettyJars].join(':')
+/** Without the folder of its configuration: it has no logger that would read it, and an archive of classes admits no folder. */
+export const apacheClassPath = [apacheJar, ...nettyJars].join(':')
+/** Returns the class path of Apache ZooKeeper 3.9. */
+export const newestClassPath = (): string => `${process.env['ZABRA_APACHE_39']}/*`
 /** Returns the arguments of `java` that start Apache ZooKeeper's shell. */
 export const apacheShell = (server: Server, ...args: readonly string[]): string[] => [
   '-cp',
@@ -74,9 +78,28 @@ const locale = 'C.UTF-8'
 
 /**
  * Without performance files: a JVM prints a warning when another JVM locks its file for a moment while it cleans up the shared
- * folder.
+ * folder. With the collector and the compiler that cost a program least that lives for seconds.
  */
-const javaFlagsOfAll = ['-XX:-UsePerfData']
+const javaFlagsOfAll = ['-XX:-UsePerfData', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']
+
+/** The variable with the folder for archives of classes. */
+export const CLASS_ARCHIVES = 'ZABRA_CLASS_ARCHIVES'
+
+/** Returns the file for the archive of the classes of a class path, or undefined when this run makes none. */
+export function classArchive(path: string): string | undefined {
+  const folder = process.env[CLASS_ARCHIVES]
+  if (folder === undefined) return undefined
+  return join(folder, `${createHash('sha256').update(path).digest('hex').slice(0, 16)}.jsa`)
+}
+
+/** Returns the options of a JVM that starts from the archive of its classes, if that is made. */
+function archiveFlags(args: readonly string[]): string[] {
+  const archive = classArchive(args[args.indexOf('-cp') + 1] ?? '')
+  if (archive === undefined || !existsSync(archive) || args.some((arg) => arg.startsWith('-XX:Archive')))
+    return []
+  // An archive that does not fit is ignored, without a warning among what the program prints.
+  return [`-XX:SharedArchiveFile=${archive}`, '-Xlog:disable']
+}
 
 /** Starts a program that is killed when this process exits, even by SIGKILL. */
 export function spawnOwned(
@@ -85,7 +108,7 @@ export function spawnOwned(
   options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
 ) {
   const guard = existsSync('/usr/bin/setpriv')
-  const all = program === 'java' ? [...javaFlagsOfAll, ...args] : [...args]
+  const all = program === 'java' ? [...javaFlagsOfAll, ...archiveFlags(args), ...args] : [...args]
   const child = spawn(
     guard ? '/usr/bin/setpriv' : program,
     guard ? ['--pdeathsig', 'SIGKILL', program, ...all] : all,
@@ -281,12 +304,9 @@ export class Server {
 
 function command(kind: Kind, file: string, javaFlags: readonly string[]): [string, string[]] {
   if (kind === 'zabra') return [process.execPath, [zabraMain, file]]
-  const path = kind === 'apache-3.8' ? apacheClassPath : `${process.env['ZABRA_APACHE_39']}/*`
+  const path = kind === 'apache-3.8' ? apacheClassPath : newestClassPath()
   const main = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
-  return [
-    'java',
-    ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', ...javaFlags, '-cp', path, main, file],
-  ]
+  return ['java', ['-Xmx512m', ...javaFlags, '-cp', path, main, file]]
 }
 
 export interface ProgramResult {
