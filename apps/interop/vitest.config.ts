@@ -9,16 +9,20 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const LONGEST = [
   'ensemble-sync',
   'ensemble-mixed',
+  'ensemble-security',
+  'differential',
   'differential-roles',
   'client',
-  'ensemble-security',
-  'tarballs',
-  'crash',
-  'differential',
-  'disk',
-  'fuzz',
-  'sasl',
   'ensemble-observers',
+  'tarballs',
+  'recipes-curator',
+  'disk',
+  'sasl',
+  'ensemble-faults',
+  'ensemble-sessions',
+  'recipes-locks',
+  'openapi',
+  'tarball-tools',
 ]
 
 class LongestFirst extends BaseSequencer {
