@@ -58,6 +58,13 @@ describe('a multi is prepared in steps', () => {
     expect(run([part(STEP_BYTES + 1), part(STEP_BYTES + 1)]).pauses).toBe(4)
   })
 
+  it('of 32 KiB of identities, as which an entry of a few bytes may count', () => {
+    const acl = [{ perms: 31, id: { scheme: 'digest', id: 'x'.repeat(20_000) } }]
+    const prepare = (): SubTxn =>
+      ({ type: OpCode.create, path: '/a', data: null, acl, ephemeral: false, parentCVersion: 1 }) as SubTxn
+    expect([run(parts(2), { prepare }).pauses, run(parts(10), { prepare }).pauses]).toEqual([0, 4])
+  })
+
   it('that undo a failure and note the parts that are not tried, too', () => {
     const asks = Array.from({ length: 1000 }, (_, n): RequestSpec => ({
       op: 'create',

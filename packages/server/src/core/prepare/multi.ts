@@ -47,11 +47,14 @@ export function* prepareMulti(
   stepEnd = start + STEP_BYTES
   pending.beginMulti()
   let aclChars = 0
+  // An entry for all identities of a client is short in the request.
+  let stepAclEnd = STEP_BYTES
   const txns = count > STEP ? createParts(body.remaining) : new PartList()
   for (const part of multiParts(body, fields)) {
-    if ((txns.length > 0 && txns.length % STEP === 0) || body.offset > stepEnd) {
+    if ((txns.length > 0 && txns.length % STEP === 0) || body.offset > stepEnd || aclChars > stepAclEnd) {
       yield
       stepEnd = body.offset + STEP_BYTES
+      stepAclEnd = aclChars + STEP_BYTES
     }
     try {
       const txn = prepare(operationOf(part.type).multi!.normalize(part))
