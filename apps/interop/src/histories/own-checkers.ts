@@ -29,7 +29,9 @@ function filesNow(): ServerFiles {
 export async function readEvidence(ensemble: Ensemble, history: History): Promise<Evidence> {
   const distinct = new DistinctTransactions()
   const logs = await Promise.all(
-    ensemble.ids.map((id) => readServerLog(`s${id}`, filesNow(), ensemble.folder(id), [], distinct)),
+    ensemble.ids.map((id) =>
+      readServerLog(`s${id}`, filesNow(), [`${ensemble.folder(id)}/version-2`], [], distinct),
+    ),
   )
   return {
     history,

@@ -32,7 +32,7 @@ export interface ServerFiles {
   file(path: string): { readonly bytes: Uint8Array } | undefined
 }
 
-/** Reads every log on a server's disk, as a program would. */
+/** Reads every log in folders of a server's disk, as a program would. */
 export async function readServerLog(
   server: string,
   platter: ServerFiles,
