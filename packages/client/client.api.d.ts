@@ -384,6 +384,7 @@
 //   checkOptionsOf
 //   errorPolicyRule
 //   milliseconds
+//   onAbort
 //   oneOf
 //   shown
 //   trueOrFalse
@@ -983,6 +984,10 @@ export interface NodeTransportOptions {
 }
 
 export declare function nodeTransport(options?: NodeTransportOptions): NodeTransport;
+
+// on-abort.d.ts
+
+export declare function onAbort(signal: AbortSignal | undefined, action: () => void): () => void;
 
 // otel.d.ts
 

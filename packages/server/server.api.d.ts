@@ -880,27 +880,30 @@ export declare class Namespaces {
 // core/tree/node-store.d.ts
 
 declare class NodeColumns {
-    readonly czxid: Float64Array<ArrayBuffer>;
-    readonly mzxid: Float64Array<ArrayBuffer>;
-    readonly pzxid: Float64Array<ArrayBuffer>;
-    readonly ctime: Float64Array<ArrayBuffer>;
-    readonly mtime: Float64Array<ArrayBuffer>;
-    readonly version: Int32Array<ArrayBuffer>;
-    readonly cversion: Int32Array<ArrayBuffer>;
-    readonly aversion: Int32Array<ArrayBuffer>;
-    readonly acl: Int32Array<ArrayBuffer>;
-    readonly pathCrc: Uint32Array<ArrayBuffer>;
-    readonly crc: Uint32Array<ArrayBuffer>;
-    readonly nodeDigest: Uint32Array<ArrayBuffer>;
-    readonly parent: Int32Array<ArrayBuffer>;
-    readonly childCount: Int32Array<ArrayBuffer>;
-    readonly firstChild: Int32Array<ArrayBuffer>;
-    readonly next: Int32Array<ArrayBuffer>;
-    readonly previous: Int32Array<ArrayBuffer>;
-    readonly slab: Int32Array<ArrayBuffer>;
-    readonly offset: Int32Array<ArrayBuffer>;
-    readonly length: Int32Array<ArrayBuffer>;
-    readonly namespace: Uint16Array<ArrayBuffer>;
+    #private;
+    czxid: Float64Array<ArrayBuffer>;
+    mzxid: Float64Array<ArrayBuffer>;
+    pzxid: Float64Array<ArrayBuffer>;
+    ctime: Float64Array<ArrayBuffer>;
+    mtime: Float64Array<ArrayBuffer>;
+    version: Int32Array<ArrayBuffer>;
+    cversion: Int32Array<ArrayBuffer>;
+    aversion: Int32Array<ArrayBuffer>;
+    acl: Int32Array<ArrayBuffer>;
+    pathCrc: Uint32Array<ArrayBuffer>;
+    crc: Uint32Array<ArrayBuffer>;
+    nodeDigest: Uint32Array<ArrayBuffer>;
+    parent: Int32Array<ArrayBuffer>;
+    childCount: Int32Array<ArrayBuffer>;
+    firstChild: Int32Array<ArrayBuffer>;
+    next: Int32Array<ArrayBuffer>;
+    previous: Int32Array<ArrayBuffer>;
+    slab: Int32Array<ArrayBuffer>;
+    offset: Int32Array<ArrayBuffer>;
+    length: Int32Array<ArrayBuffer>;
+    namespace: Uint16Array<ArrayBuffer>;
+    get size(): number;
+    grow(size: number): void;
 }
 
 export declare class NodeStore {

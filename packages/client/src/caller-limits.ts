@@ -1,5 +1,6 @@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { abortError, type ErrorContext } from './errors.ts'
+import { onAbort } from './on-abort.ts'
 import type { CallOptions } from './types.ts'
 
 /** Runs an operation that continues after its caller's signal or timeout has ended the wait. */
@@ -14,12 +15,11 @@ export async function withCallerLimits<T>(
   const done = begin()
   if (signal === undefined && timeoutMs === undefined) return done
   done.catch(() => {})
-  let stop = (): void => {}
+  let stopListening = (): void => {}
   let cancel: Cancel = () => {}
   const ended = new Promise<never>((_resolve, reject) => {
     const fail = (reason: unknown): void => reject(abortError(reason, { ...context, maybeApplied: true }))
-    stop = () => fail(signal?.reason)
-    signal?.addEventListener('abort', stop, { once: true })
+    stopListening = onAbort(signal, () => fail(signal?.reason))
     if (timeoutMs !== undefined) {
       cancel = clock.after(timeoutMs, `deadline of ${context.operation}`, () =>
         fail({ name: 'TimeoutError' }),
@@ -30,6 +30,6 @@ export async function withCallerLimits<T>(
     return await Promise.race([done, ended])
   } finally {
     cancel()
-    signal?.removeEventListener('abort', stop)
+    stopListening()
   }
 }

@@ -21,6 +21,7 @@ import { aList, anObject, checkArgument, oneOf } from './checks.ts'
 import { normalizeChroot, toServerPath } from './chroot.ts'
 import { ClientScope } from './client-scope.ts'
 import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './errors.ts'
+import { onAbort } from './on-abort.ts'
 import { retryForever } from './retry.ts'
 import * as ops from './operations.ts'
 import { toMultiOperation, toWriteResults, toReadResults } from './multi.ts'
@@ -505,10 +506,9 @@ export class ZooKeeperClient implements InternalClient {
     if (this.#ownsSession) {
       const abort = (): void => this.#session.finish(new ClosedError('The client is closed', 'CLOSED'))
       const done = this.#session.close()
-      signal?.addEventListener('abort', abort, { once: true })
-      if (signal?.aborted) abort()
+      const stopListening = onAbort(signal, abort)
       await done
-      signal?.removeEventListener('abort', abort)
+      stopListening()
       return
     }
     const isWithinThis = (owner: object): boolean =>

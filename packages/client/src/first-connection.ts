@@ -1,5 +1,6 @@
 import type { Clock } from '@zabra/runtime'
 import { abortError, ClosedError, OperationTimeoutError, type ZooKeeperError } from './errors.ts'
+import { onAbort } from './on-abort.ts'
 import type { Session } from './session/session.ts'
 
 /** Milliseconds without a session after which the process is warned, once. */
@@ -46,13 +47,10 @@ export async function firstConnection(
         warn(`${what}. connect() tries on${timeoutMs === undefined ? '' : `, for ${timeoutMs} ms in all`}.`)
       }),
   ]
-  if (signal?.aborted) abort()
-  else {
-    signal?.addEventListener('abort', abort, { once: true })
-    session.start()
-  }
+  const stopListening = onAbort(signal, abort)
+  if (signal?.aborted !== true) session.start()
   const stop = (): void => {
-    signal?.removeEventListener('abort', abort)
+    stopListening()
     for (const cancel of timers) if (cancel) cancel()
   }
   // No code runs between the last check of the limits and their removal.

@@ -1,3 +1,4 @@
+import { onAbort } from './on-abort.ts'
 import { aServer } from './servers/server-address.ts'
 import type { Clock, Connection } from '@zabra/runtime'
 import { checkArgument, shown } from './checks.ts'
@@ -37,19 +38,18 @@ export async function sendFourLetterWord(
     )
   if (signal?.aborted) throw abortError(signal.reason, { operation: word })
   const attempt = new AbortController()
-  const abort = (): void => attempt.abort(abortError(signal?.reason, { operation: word }))
   const cancel = clock.after(timeout, 'deadline of a four-letter word', () => {
     const message = `${addressKey(at)} did not answer ${word} within ${timeout} ms`
     attempt.abort(new OperationTimeoutError(message, 'OPERATION_TIMEOUT', { operation: word }))
   })
-  signal?.addEventListener('abort', abort, { once: true })
+  const stopListening = onAbort(signal, () => attempt.abort(abortError(signal?.reason, { operation: word })))
   try {
     return await readReply(await transport.open(at, attempt.signal), word, attempt.signal)
   } catch (error) {
     throw attempt.signal.aborted ? attempt.signal.reason : error
   } finally {
     cancel()
-    signal?.removeEventListener('abort', abort)
+    stopListening()
   }
 }
 

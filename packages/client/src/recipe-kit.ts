@@ -24,4 +24,5 @@ export {
 
 export { abortError } from './errors.ts'
 export { withoutTimeout } from './internal-client.ts'
+export { onAbort } from './on-abort.ts'
 export { validatePath } from '@zabra/protocol'

@@ -3,6 +3,7 @@ import { remainingCallOptions } from './call-options.ts'
 import { aCodec, aFunction, checkArgument } from './checks.ts'
 import { abortError, BadVersionError, NoNodeError, ZooKeeperError } from './errors.ts'
 import { mapInOrder } from './map-in-order.ts'
+import { onAbort } from './on-abort.ts'
 import { backoff } from './retry.ts'
 import { decode, encode } from './codec-errors.ts'
 import { childPath } from './walk.ts'
@@ -151,15 +152,13 @@ async function watchDataOrCreation(
 async function firedOrAborted(watch: OneShotWatch, signal: AbortSignal | undefined): Promise<void> {
   if (signal === undefined) return void (await watch.fired)
   // Closing the watch rejects `fired`.
-  const stop = (): void => void watch.close()
-  signal.addEventListener('abort', stop, { once: true })
+  const stopListening = onAbort(signal, () => void watch.close())
   try {
-    if (signal.aborted) stop()
     await watch.fired
   } catch (error) {
     if (signal.aborted) throw abortError(signal.reason, { operation: 'watch' })
     throw error
   } finally {
-    signal.removeEventListener('abort', stop)
+    stopListening()
   }
 }

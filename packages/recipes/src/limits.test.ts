@@ -1,4 +1,5 @@
 import {
+  AbortedError,
   json,
   OperationTimeoutError,
   SessionExpiredError,
@@ -111,7 +112,7 @@ const waits: Record<string, Wait> = {
   },
   'double barrier': {
     block: () => Promise.resolve(),
-    wait: (of, options) => new DoubleBarrier(of, '/l', { members: 3 }).enter(options),
+    wait: (of, options) => new DoubleBarrier(of, '/l', { members: 30 }).enter(options),
   },
   'member of a group': {
     block: (of) => new Group(of, '/l', { codec: utf8 }).join('x', ''),
@@ -173,6 +174,19 @@ describe.each(Object.entries(waits))('a waiting %s', (_name, { block, wait, hold
       expect(message).toMatch(holder)
       expect((failure as LockTimeoutError).holders[0]?.path).toMatch(/^\//)
     }
+    expect(await left()).toEqual({ nodes: [], watches: 0 })
+    expect(listeners()).toBe(0)
+  })
+
+  it('listens once to a signal that a dozen calls share', async () => {
+    const stop = new AbortController()
+    const listeners = countListeners(stop.signal)
+    const { error, left } = await begin({ signal: stop.signal })
+    const others = Array.from({ length: 11 }, () => rejectionOf(wait(client, { signal: stop.signal })))
+    await world.advance(500)
+    expect(listeners()).toBeLessThan(2)
+    stop.abort()
+    for (const each of [error, ...others]) expect(await world.within(5000, each)).toBeInstanceOf(AbortedError)
     expect(await left()).toEqual({ nodes: [], watches: 0 })
     expect(listeners()).toBe(0)
   })
@@ -291,6 +305,19 @@ const loops: Record<string, (of: Client, signal: AbortSignal) => AsyncIterable<u
 }
 
 describe.each(Object.entries(loops))('a loop over the %s', (name, loop) => {
+  it('listens once to a signal that a dozen loops share', async () => {
+    const stop = new AbortController()
+    const listeners = countListeners(stop.signal)
+    const drained = Array.from({ length: 12 }, async () => {
+      for await (const _item of loop(client, stop.signal));
+    })
+    await world.advance(500)
+    expect(listeners()).toBeLessThan(2)
+    stop.abort()
+    await world.within(5000, Promise.all(drained))
+    expect(listeners()).toBe(0)
+  })
+
   it.each(['connected', 'cut off'])('ends without an error when its signal aborts, %s', async (state) => {
     const stop = new AbortController()
     const listeners = countListeners(stop.signal)

@@ -1,6 +1,7 @@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { abortError, UsageError } from '../errors.ts'
 import { noop } from '../noop.ts'
+import { onAbort } from '../on-abort.ts'
 import type { Session } from '../session/session.ts'
 import type { Platform, ServerAddress } from '../platform.ts'
 import { addressKey, mergeChroots, type ServerList } from './connect-string.ts'
@@ -71,9 +72,7 @@ async function withinTime<T>(
 ): Promise<T> {
   if (timeoutMs === undefined) return run(signal)
   const limit = new AbortController()
-  const abort = (): void => limit.abort(signal?.reason)
-  if (signal?.aborted) abort()
-  signal?.addEventListener('abort', abort, { once: true })
+  const stopListening = onAbort(signal, () => limit.abort(signal?.reason))
   const cancel = clock.after(timeoutMs, 'limit of connect', () =>
     limit.abort(new DOMException(`No server was found within ${timeoutMs} ms`, 'TimeoutError')),
   )
@@ -81,7 +80,7 @@ async function withinTime<T>(
     return await run(limit.signal)
   } finally {
     cancel()
-    signal?.removeEventListener('abort', abort)
+    stopListening()
   }
 }
 
@@ -144,13 +143,11 @@ async function resolveSrvUntilFound(
 
 async function raceAbort<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
   if (signal === undefined) return promise
-  let stop: () => void = noop
+  let stopListening: () => void = noop
   const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(new Error('Aborted'))
-    if (signal.aborted) stop()
-    else signal.addEventListener('abort', stop, { once: true })
+    stopListening = onAbort(signal, () => reject(new Error('Aborted')))
   })
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener('abort', stop))
+  return Promise.race([promise, aborted]).finally(stopListening)
 }
 
 /**

@@ -100,7 +100,7 @@ export class PendingRequest {
   /** `flushCount` of the connection when the request was written. */
   flushesBefore = 0
   /** Whether a listener is registered on the signal of its caller. */
-  hasSignalListener = false
+  stopListening: (() => void) | undefined
   cancelTimer: Cancel | undefined
   cancelRetry: Cancel | undefined
   onEnd: RequestEndCallback | undefined

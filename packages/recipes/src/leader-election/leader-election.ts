@@ -7,7 +7,7 @@ import {
   type Client,
   type ErrorPolicy,
 } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { LostError } from '../handles/lost.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
@@ -131,8 +131,7 @@ export class LeaderElection implements AsyncDisposable {
     const { signal } = options
     const stop = callSignal(this.#closing.signal, signal)
     const term = new LeadershipTerm((entry) => this.#resign(entry))
-    const abort = (): void => this.#track(term.leave())
-    stop.addEventListener('abort', abort, { once: true })
+    const stopListening = onAbort(stop, () => this.#track(term.leave()))
     try {
       while (!stop.aborted) {
         const handle = await this.#win(term, stop)
@@ -141,7 +140,7 @@ export class LeaderElection implements AsyncDisposable {
         await term.waitForEnd()
       }
     } finally {
-      stop.removeEventListener('abort', abort)
+      stopListening()
       await term.leave()
     }
   }

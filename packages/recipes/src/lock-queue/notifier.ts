@@ -1,4 +1,5 @@
 import type { Client, OneShotWatch } from '@zabra/client/core'
+import { onAbort } from '@zabra/client/recipe-kit'
 import { onReconnect } from '../support/on-reconnect.ts'
 
 /**
@@ -7,7 +8,7 @@ import { onReconnect } from '../support/on-reconnect.ts'
  */
 export class Notifier {
   readonly #unsubscribe: () => void
-  readonly #signal: AbortSignal | undefined
+  readonly #stopListening: () => void
   #isNotified = false
   #wake: (() => void) | undefined
   #isClientFinished = false
@@ -18,8 +19,7 @@ export class Notifier {
   }
 
   constructor(client: Client, signal?: AbortSignal) {
-    this.#signal = signal
-    signal?.addEventListener('abort', this.notify, { once: true })
+    this.#stopListening = onAbort(signal, this.notify)
     this.#unsubscribe = onReconnect(client, (over) => {
       this.#isClientFinished = over
       this.notify()
@@ -56,7 +56,7 @@ export class Notifier {
 
   close(): void {
     void this.stopWatching()
-    this.#signal?.removeEventListener('abort', this.notify)
+    this.#stopListening()
     this.#unsubscribe()
   }
 }

@@ -1,5 +1,5 @@
 import type { Client } from '@zabra/client/core'
-import { abortError } from '@zabra/client/recipe-kit'
+import { abortError, onAbort } from '@zabra/client/recipe-kit'
 
 const queues = new WeakMap<Client, Map<string, LocalQueue>>()
 
@@ -23,11 +23,11 @@ class LocalQueue {
         reject(abortError(signal!.reason, { path, operation: 'acquire' }))
       }
       const go = (): void => {
-        signal?.removeEventListener('abort', stop)
+        stopListening()
         resolve()
       }
-      signal?.addEventListener('abort', stop, { once: true })
       this.#waiting.push(go)
+      const stopListening = onAbort(signal, stop)
     })
   }
 

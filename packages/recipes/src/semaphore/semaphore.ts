@@ -12,7 +12,7 @@ import {
   type OneShotWatch,
   type WriteOp,
 } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import { explainHolders, type Explanation, type Participant } from '../handles/lock-timeout.ts'
@@ -438,21 +438,19 @@ async function rejectOnAbort<T>(
 ): Promise<T> {
   if (signal === undefined) return promise
   promise.catch(() => {})
-  let stop = (): void => {}
+  let stopListening = (): void => {}
   const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => {
+    stopListening = onAbort(signal, () => {
       try {
         throwIfAborted(signal, path)
       } catch (error) {
         reject(error as Error)
       }
-    }
-    signal.addEventListener('abort', stop, { once: true })
-    stop()
+    })
   })
   try {
     return await Promise.race([promise, aborted])
   } finally {
-    signal.removeEventListener('abort', stop)
+    stopListening()
   }
 }

@@ -1,6 +1,3 @@
-/**
- * Returns a signal for one call, which aborts when the caller's or the recipe's does. Calls do not share the signal of the
- * recipe: Node warns of a memory leak when more than ten of them listen to it.
- */
+/** Returns a signal for one call, which aborts when the caller's or the recipe's does. */
 export const callSignal = (closing: AbortSignal, caller?: AbortSignal): AbortSignal =>
-  AbortSignal.any(caller === undefined ? [closing] : [caller, closing])
+  caller === undefined ? closing : AbortSignal.any([caller, closing])

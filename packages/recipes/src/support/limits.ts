@@ -6,7 +6,7 @@ import {
   type Client,
   type StateChange,
 } from '@zabra/client/core'
-import { abortError, withoutTimeout } from '@zabra/client/recipe-kit'
+import { abortError, onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
 import { LockTimeoutError, type Explanation } from '../handles/lock-timeout.ts'
 import type { WaitOptions } from '../handles/types.ts'
 import { checkOptions, type Rule, waiting } from './checks.ts'
@@ -62,16 +62,14 @@ export async function orAborted<T>(
 ): Promise<T> {
   if (signal === undefined) return promise
   promise.catch(() => {})
-  let stop = (): void => {}
+  let stopListening = (): void => {}
   const stopped = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(abortError(signal.reason, { operation, path }))
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
+    stopListening = onAbort(signal, () => reject(abortError(signal.reason, { operation, path })))
   })
   try {
     return await Promise.race([promise, stopped])
   } finally {
-    signal.removeEventListener('abort', stop)
+    stopListening()
   }
 }
 
@@ -79,16 +77,14 @@ export async function orAborted<T>(
 class Limits {
   readonly #controller = new AbortController()
   readonly #client: Client
-  readonly #caller: AbortSignal | undefined
+  readonly #stopListening: () => void
   readonly #states: AsyncIterableIterator<StateChange> | undefined
   #cancel = (): void => {}
   #expired: bigint | undefined
 
   constructor(client: Client, { signal, timeoutMs, onExpiry }: WaitOptions) {
     this.#client = withoutTimeout(client)
-    this.#caller = signal
-    signal?.addEventListener('abort', this.#forward, { once: true })
-    if (signal?.aborted) this.#forward()
+    this.#stopListening = onAbort(signal, () => this.#controller.abort(signal?.reason))
     if (timeoutMs !== undefined) {
       this.#cancel = client.platform.clock.after(timeoutMs, 'timeout of a recipe', () =>
         this.#controller.abort({ name: 'TimeoutError' }),
@@ -111,11 +107,9 @@ class Limits {
 
   close(): void {
     this.#cancel()
-    this.#caller?.removeEventListener('abort', this.#forward)
+    this.#stopListening()
     void this.#states?.return?.()
   }
-
-  readonly #forward = (): void => this.#controller.abort(this.#caller?.reason)
 
   async #followSession(states: AsyncIterableIterator<StateChange>): Promise<void> {
     let { id } = this.#client.session

@@ -7,7 +7,7 @@ import {
   type Ordered,
   type Stat,
 } from '@zabra/client/core'
-import { abortError, withoutTimeout } from '@zabra/client/recipe-kit'
+import { abortError, onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
 import { isNewSession } from './retry.ts'
 import { onReconnect } from './on-reconnect.ts'
 
@@ -133,16 +133,14 @@ class WatchRound implements WatchingReader {
   async waitForWake(operation: string): Promise<void> {
     const { signal } = this
     if (signal === undefined) return this.#woken
-    let leave = (): void => {}
+    let stopListening = (): void => {}
     const left = new Promise<never>((_resolve, reject) => {
-      leave = () => reject(abortError(signal.reason, { operation }))
-      signal.addEventListener('abort', leave, { once: true })
-      if (signal.aborted) leave()
+      stopListening = onAbort(signal, () => reject(abortError(signal.reason, { operation })))
     })
     try {
       await Promise.race([this.#woken, left])
     } finally {
-      signal.removeEventListener('abort', leave)
+      stopListening()
     }
   }
 

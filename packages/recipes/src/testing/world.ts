@@ -97,16 +97,17 @@ export function pausableClock(world: ManualWorld): { clock: Clock; standStill(ms
 
 /** Returns a function that counts the current listeners of a signal. */
 export function countListeners(signal: AbortSignal): () => number {
-  const live = new Set<unknown>()
+  /** Listeners, and whether the first event removes them. */
+  const live = new Map<unknown, boolean>()
   const add = signal.addEventListener.bind(signal)
   const remove = signal.removeEventListener.bind(signal)
   signal.addEventListener = (type: string, listener: unknown, options?: unknown) => {
-    live.add(listener)
+    live.set(listener, (options as { readonly once?: boolean } | undefined)?.once === true)
     add(type, listener as never, options as never)
   }
   signal.removeEventListener = (type: string, listener: unknown, options?: unknown) => {
     live.delete(listener)
     remove(type, listener as never, options as never)
   }
-  return () => live.size
+  return () => [...live.values()].filter((isOnce) => !isOnce || !signal.aborted).length
 }

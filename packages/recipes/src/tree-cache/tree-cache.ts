@@ -12,7 +12,7 @@ import {
   type Watcher,
   type WatchedEvent,
 } from '@zabra/client/core'
-import { AsyncQueue, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import { AsyncQueue, onAbort, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { isFinished, undefinedIfMissing } from '../support/retry.ts'
 import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
@@ -158,11 +158,11 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   events(options: Abortable = {}): AsyncIterableIterator<CacheEvent<T>> {
     checkOptions(`events ${this.root}`, options, abortable)
     const { signal } = options
+    let stopListening = (): void => {}
     const leave = (): void => {
       this.#streams.delete(stream)
-      signal?.removeEventListener('abort', stop)
+      stopListening()
     }
-    const stop = (): void => void stream.return()
     const tooSlow = (waiting: CacheEvent<T>[]): CacheEvent<T>[] => {
       stream.end(
         new UsageError(
@@ -178,8 +178,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     if (this.#initialized) stream.push({ type: 'initialized' })
     if (this.#isClosed) stream.end(this.#error)
     else this.#streams.add(stream)
-    signal?.addEventListener('abort', stop, { once: true })
-    if (signal?.aborted) stop()
+    stopListening = onAbort(signal, () => void stream.return())
     return stream
   }
 

@@ -1,5 +1,5 @@
 import { utf8, UsageError, type Bytes, type Client, type Data } from '@zabra/client/core'
-import { abortError, withoutTimeout } from '@zabra/client/recipe-kit'
+import { abortError, onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
@@ -68,7 +68,7 @@ export async function coordinate(
 ): Promise<Decision | undefined> {
   const poll = new VoteTracker(transaction)
   const call = (): void => poll.wakeTimer.wake()
-  for (const signal of [giveUp, leave]) signal?.addEventListener('abort', call, { once: true })
+  const stops = [giveUp, leave].map((signal) => onAbort(signal, call))
   try {
     for (;;) {
       if (leave?.aborted)
@@ -78,7 +78,7 @@ export async function coordinate(
       await poll.wait()
     }
   } finally {
-    for (const signal of [giveUp, leave]) signal?.removeEventListener('abort', call)
+    for (const stop of stops) stop()
     poll.close()
   }
 }
