@@ -18,11 +18,11 @@ function fixture(...execArgv: readonly string[]) {
   return state
 }
 
-it('grows to 8 MB for each half, and is not looked at any more', () => {
+it('grows to 4 MB for each half, and is not looked at any more', () => {
   const state = fixture('--enable-source-maps')
   state.collected!()
   expect(state.flags).toEqual([])
-  state.bytes = 16 * MB
+  state.bytes = 8 * MB
   state.collected!()
   expect(state.flags).toEqual(['--semi-space-growth-factor=1'])
   expect(state.collected).toBeUndefined()
