@@ -7,7 +7,7 @@ import { Ensemble, until } from './ensemble/ensemble.ts'
 import { runUnderLoad } from './ensemble/load-run.ts'
 import { outputs } from './ensemble/same-trees.ts'
 import { seedFromEnv } from './harness/prng.ts'
-import { describeWith, missingRequirements } from './harness/requirements.ts'
+import { describeWith, isLong, missingRequirements } from './harness/requirements.ts'
 import { scratch, type Kind } from './harness/servers.ts'
 
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
@@ -193,7 +193,7 @@ async function underLoad(
 const hasNewest = missingRequirements('newestApache') === undefined
 
 describeWith(['apache'], 'an ensemble of Zabra and Apache ZooKeeper 3.8', () =>
-  suite('apache-3.8', { rolls: !hasNewest }),
+  suite('apache-3.8', { rolls: !hasNewest || isLong }),
 )
 describeWith(['newestApache'], 'an ensemble of Zabra and Apache ZooKeeper 3.9', () =>
   suite('apache-3.9', { rolls: true }),
