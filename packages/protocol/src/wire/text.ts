@@ -55,6 +55,7 @@ export function readText(
   end: number,
   view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
 ): string {
+  if (end - start >= LONG) return decoder.decode(withoutSurrogates(bytes.subarray(start, end)))
   if (!isAscii(view, start, end)) return readAnyText(bytes, start, end)
   // Very short names are concatenated faster than by a call.
   if (latin1Slice !== undefined && end - start > 3) return latin1Slice.call(bytes, start, end)
@@ -114,9 +115,8 @@ const REPLACEMENT_BYTES = Uint8Array.of(0xef, 0xbf, 0xbd)
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Decodes text that is not only ASCII. */
+/** Decodes short text that is not only ASCII. */
 function readAnyText(bytes: Uint8Array, start: number, end: number): string {
-  if (end - start >= LONG) return decoder.decode(withoutSurrogates(bytes.subarray(start, end)))
   const units: number[] = []
   let text = ''
   let at = start
@@ -139,7 +139,9 @@ function readAnyText(bytes: Uint8Array, start: number, end: number): string {
 /** Returns bytes that TextDecoder reads with one replacement for each surrogate. Copies them if there is one. */
 function withoutSurrogates(bytes: Uint8Array): Uint8Array {
   let clean = bytes
-  for (let i = 0; i + 1 < bytes.length; i++) {
+  const first = bytes.indexOf(0xed)
+  if (first === -1) return bytes
+  for (let i = first; i + 1 < bytes.length; i++) {
     if (bytes[i] !== 0xed || (bytes[i + 1]! & 0xe0) !== 0xa0) continue
     // Not `slice`, which returns a view where `bytes` is a Buffer of Node.
     if (clean === bytes) clean = new Uint8Array(bytes)
