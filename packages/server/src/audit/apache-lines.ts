@@ -7,14 +7,11 @@ import {
   type PlainChange,
 } from './audit-event.ts'
 import type { AuditFile } from './audit-file.ts'
-import { LineHeads, writePath } from './line-heads.ts'
+import { LineHeads, PATH_MARK, writePath } from './line-heads.ts'
 import type { RequestsInFlight } from './requests-in-flight.ts'
 
 /** The time with which a line begins. */
 const TIME_BYTES = fileTime(0).length
-
-/** A mark for a path in an event, where the beginning of its line ends. */
-const PATH_MARK = '/'
 
 const encoder = new TextEncoder()
 
@@ -31,7 +28,7 @@ export class ApacheLines {
   #time = 0
   #timeText = ''
   readonly #timeBytes = new Uint8Array(TIME_BYTES)
-  readonly #heads = new LineHeads((client, operation) => this.#makeHead(client, operation))
+  readonly #heads = new LineHeads((event) => this.#formatHead(event))
   /** The last head, and the time that it begins with. */
   #head: Uint8Array = new Uint8Array(0)
   #headTime = -1
@@ -152,16 +149,7 @@ export class ApacheLines {
     return head
   }
 
-  #makeHead({ users, session, ip }: AuditClient, operation: string): Uint8Array {
-    const event = {
-      category: 'writes',
-      operation,
-      result: 'success',
-      session,
-      users,
-      ip,
-      path: PATH_MARK,
-    } as const
+  #formatHead(event: AuditEvent): Uint8Array {
     const line = fileLine(event, this.#textOf(this.#time))
     return encoder.encode(line.slice(0, line.lastIndexOf(`${PATH_MARK}\tresult=`)))
   }

@@ -52,7 +52,7 @@ export interface AuditEvent {
 /** Who a client is, in its lines. */
 export type AuditClient = Pick<AuditEvent, 'session' | 'users' | 'ip' | 'origin' | 'via'>
 
-/** What the line of a write that has succeeded says beside who sent it and the path. Those of Apache ZooKeeper have the create mode only. */
+/** The fields of a successful write beside its client and its path. Lines in the format of Apache ZooKeeper have the create mode only. */
 export type PlainChange = Pick<
   AuditEvent,
   'operation' | 'mode' | 'version' | 'versionBefore' | 'bytes' | 'xid' | 'zxid'

@@ -1,13 +1,11 @@
 import { jsonFields, type AuditClient, type AuditEvent, type PlainChange } from './audit-event.ts'
 import type { AuditFile, LineBuffer } from './audit-file.ts'
-import { LineHeads, writePath } from './line-heads.ts'
+import { LineHeads, PATH_MARK, writePath } from './line-heads.ts'
 import type { RequestsInFlight } from './requests-in-flight.ts'
 import { MAX_DIGITS, writeHex, writeInteger } from './write-number.ts'
 
 const encoder = new TextEncoder()
 
-/** A mark for a path in an event, where the beginning of its line ends. */
-const PATH_MARK = '/'
 const QUOTE = 0x22
 
 const VERSION = encoder.encode(',"version":')
@@ -31,7 +29,7 @@ export class JsonLines {
   readonly #file: AuditFile
   readonly #serverId: number
   #time = NaN
-  /** The begin of a line with that time, up to its number. */
+  /** The beginning of a line with that time, up to its number. */
   #start: Uint8Array = new Uint8Array(0)
   /** From behind the number to the path. */
   readonly #heads: LineHeads
@@ -40,7 +38,7 @@ export class JsonLines {
   constructor(file: AuditFile, serverId: number) {
     this.#file = file
     this.#serverId = serverId
-    this.#heads = new LineHeads((client, operation) => this.#makeHead(client, operation))
+    this.#heads = new LineHeads((event) => this.#headOf(event))
   }
 
   /** Adds the line of an event. Returns false when it is lost. */
@@ -149,14 +147,8 @@ export class JsonLines {
     return text
   }
 
-  #makeHead(client: AuditClient, operation: string): Uint8Array {
-    const { session, users, ip, origin, via } = client
-    const event = { category: 'writes', operation, result: 'success', path: PATH_MARK } as const
-    const fields = jsonFields(
-      { ...event, session, users, ip, origin, via },
-      { time: 0, id: 0, serverId: this.#serverId },
-    )
-    const line = JSON.stringify(fields)
+  #headOf(event: AuditEvent): Uint8Array {
+    const line = JSON.stringify(jsonFields(event, { time: 0, id: 0, serverId: this.#serverId }))
     return encoder.encode(line.slice(line.indexOf(',"member"'), line.lastIndexOf(`${PATH_MARK}"}`)))
   }
 }

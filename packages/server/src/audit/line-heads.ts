@@ -1,5 +1,5 @@
 import type { SessionId } from '../core/types.ts'
-import type { AuditClient } from './audit-event.ts'
+import type { AuditClient, AuditEvent } from './audit-event.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -14,18 +14,21 @@ interface ClientHeads {
   readonly heads: Map<string, Uint8Array>
 }
 
+/** The path of the event that `LineHeads` has formatted: it marks where the part to keep ends. */
+export const PATH_MARK = '/'
+
 /** Holds the part of a line before its path that all lines of one client and operation have in common. */
 export class LineHeads {
-  readonly #make: (client: AuditClient, operation: string) => Uint8Array
+  readonly #format: (event: AuditEvent) => Uint8Array
   /** By the names of clients, which stay the same array until they log in. */
   readonly #clients = new WeakMap<readonly string[], ClientHeads>()
   #lastClient: AuditClient | undefined
   #lastOperation = ''
   #last: Uint8Array = new Uint8Array(0)
 
-  /** `make` formats the part of a client and an operation. */
-  constructor(make: (client: AuditClient, operation: string) => Uint8Array) {
-    this.#make = make
+  /** `format` returns that part of the line of an event, whose path is `PATH_MARK`. */
+  constructor(format: (event: AuditEvent) => Uint8Array) {
+    this.#format = format
   }
 
   of(client: AuditClient, operation: string): Uint8Array {
@@ -38,7 +41,7 @@ export class LineHeads {
   }
 
   #find(client: AuditClient, operation: string): Uint8Array {
-    const { users, session, ip, origin } = client
+    const { users, session, ip, origin, via } = client
     let known = users === undefined ? undefined : this.#clients.get(users)
     if (known === undefined || known.session !== session || known.ip !== ip || known.origin !== origin) {
       known = { session, ip, origin, heads: new Map() }
@@ -46,7 +49,8 @@ export class LineHeads {
     }
     let head = known.heads.get(operation)
     if (head === undefined) {
-      head = this.#make(client, operation)
+      const event = { category: 'writes', operation, result: 'success', path: PATH_MARK } as const
+      head = this.#format({ ...event, session, users, ip, origin, via })
       known.heads.set(operation, head)
     }
     return head

@@ -37,9 +37,9 @@ it('lines about more than 256 things share one line in 10 s, until lines about t
 })
 
 it.each([
-  ['its id where a configuration names it', 1, 'lost 1'],
-  ['its network where none does', 2, 'lost 2001:db8:0:0::/64'],
-])('lines about a server are told apart by %s', (_, serverId, key) => {
+  ['the id of a server that a configuration names', 1, 'lost 1'],
+  ['the network of one that none names', 2, 'lost 2001:db8:0:0::/64'],
+])('the key of log lines contains %s', (_, serverId, key) => {
   const membership = { member: (id: number) => (id === 1 ? ({} as MemberConfiguration) : undefined) }
   const accepted = { remote: { host: '2001:db8::7', port: 1 } }
   expect(keyOfPeer('lost', { membership }, { serverId, accepted })).toBe(key)

@@ -5,7 +5,7 @@ import { MetricsText } from './metrics-text.ts'
 
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 
-it('those who ask for metrics while they are being made share one text, and later ones get another', async () => {
+it('requests that arrive while the metrics are being made share one text, and later ones get another', async () => {
   let made = 0
   const begin = async (): Promise<string[]> => [`text ${++made}`, ' with é\n']
   const text = new MetricsText(new SlicedAnswers(new ManualClock()), begin)
@@ -14,7 +14,7 @@ it('those who ask for metrics while they are being made share one text, and late
   expect(textOf(await text.next())).toBe('text 2 with é\n')
 })
 
-it('those who share a text get it in several iterations of the event loop', async () => {
+it('requests that share a text get it in several iterations of the event loop', async () => {
   const due: (() => void)[] = []
   const clock = { monotonic: () => 0, immediate: (action: () => void) => void due.push(action) }
   const text = new MetricsText(new SlicedAnswers(clock), async () => ['text'])
@@ -31,7 +31,7 @@ it('those who share a text get it in several iterations of the event loop', asyn
   expect(most).toBe(9)
 })
 
-it('metrics that could not be made are made anew for the next one who asks', async () => {
+it('metrics that could not be made are made anew for the next request', async () => {
   let asked = 0
   const begin = async (): Promise<string[]> => {
     if (++asked === 1) throw new Error('no figures')

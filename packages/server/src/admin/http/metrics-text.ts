@@ -2,7 +2,7 @@ import type { SlicedAnswers } from '../sliced-answers.ts'
 
 const encoder = new TextEncoder()
 
-/** Makes the text of the metrics. Those who ask for it while it is being made share it: twenty scrapers at once cost little more than one. */
+/** Makes the text of the metrics. Requests that arrive while it is being made share it: twenty scrapes at once cost little more than one. */
 export class MetricsText {
   readonly #answers: SlicedAnswers
   readonly #begin: () => Promise<Iterable<string>>
@@ -22,7 +22,7 @@ export class MetricsText {
       return this.#making
     }
     const text = await making
-    // To send it takes a fifth of the time of making it: not all do so in the same iteration of the event loop.
+    // Sending a text takes a fifth of the time of making it, so not all requests are answered in one iteration of the event loop.
     return this.#answers.run(() => text)
   }
 

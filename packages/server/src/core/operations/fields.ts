@@ -25,7 +25,7 @@ export interface FieldReader {
 
 /** Reads a long path before the request that begins with it is decoded. */
 export interface TreeFieldReader extends FieldReader {
-  /** Reads the path at the offset of a body, which does not advance, and keeps it until `newPath` reads it there. */
+  /** Reads the path at the offset of a body, which does not advance, and keeps it until the next path is read. */
   readAhead(body: Reader): string | null
 }
 
@@ -41,16 +41,17 @@ export function treeFieldReader(store: NodeStore): TreeFieldReader {
       body.offset = from
       return path
     },
-    path: (body) => {
+    path(body) {
+      ahead = undefined
       const node = store.findFromReader(body)
       return node === -1 ? body.string() : store.pathOf(node)
     },
     newPath(body) {
-      if (ahead === undefined || ahead.body !== body || ahead.from !== body.offset) return body.string()
-      const { path, to } = ahead
+      const read = ahead
       ahead = undefined
-      body.offset = to
-      return path
+      if (read === undefined || read.body !== body || read.from !== body.offset) return body.string()
+      body.offset = read.to
+      return read.path
     },
     data: (body) => arena.copyNext(body),
   }
