@@ -8,8 +8,11 @@ import { build } from 'esbuild'
 const here = dirname(fileURLToPath(import.meta.url))
 const target = join(here, '../node_modules/.cache/zabra-sim')
 
-/** Options of Node for bundles. Histories outlive many collections of the young generation, which larger ones make fewer. */
-export const nodeOptions = ['--enable-source-maps', '--max-semi-space-size=64']
+/**
+ * Options of Node for bundles. Histories outlive many collections of the young generation, which a larger one makes fewer. Helper
+ * threads of the collector take more processor time than they save: every core already runs a process with seeds of its own.
+ */
+export const nodeOptions = ['--enable-source-maps', '--max-semi-space-size=64', '--single-threaded-gc']
 
 /** Bundles `entry`, a file below `src`, and resolves to the bundle. Rejects when the mutant does not apply. */
 export async function bundle(entry, mutant) {
