@@ -8,7 +8,7 @@ import { mostLongKeys } from './core/testing/shared-keys.ts'
 const COUNT = 12
 const longPath = (index: number): string => `/${'x'.repeat(17_000)}${10_000 + index}`
 
-describe('paths above 16,383 characters share no Map or Set', () => {
+describe('paths above 16,383 characters are in no Map or Set', () => {
   it('as the names of pending ephemeral nodes', () => {
     const fixture = new PreparerFixture()
     const most = mostLongKeys(() => {
@@ -17,7 +17,7 @@ describe('paths above 16,383 characters share no Map or Set', () => {
           fixture.prepare({ op: 'create', path: longPath(i), flags: CreateMode.EPHEMERAL }),
         ).toMatchObject({ type: OpCode.create })
     })
-    expect(most).toBe(1)
+    expect(most).toBe(0)
   })
 
   it('as the subjects of quotas whose usage is counted', () => {
@@ -31,12 +31,12 @@ describe('paths above 16,383 characters share no Map or Set', () => {
         fixture.create(`${longPath(i)}/below`, '12')
       }
     })
-    expect([most, fixture.dataOf(quota(7, 'zookeeper_stats'))]).toEqual([1, 'count=2,bytes=2'])
+    expect([most, fixture.dataOf(quota(7, 'zookeeper_stats'))]).toEqual([0, 'count=2,bytes=2'])
   })
 
   it('as quotas whose excess is logged', () => {
     const warn = quotaWarnings({ clock: new ManualClock(), logger: silentLogger })
     const breach = { what: 'nodes', isHard: false, limit: 1, use: 2 } as const
-    expect(mostLongKeys(() => Array.from({ length: COUNT }, (_, i) => warn(longPath(i), breach)))).toBe(1)
+    expect(mostLongKeys(() => Array.from({ length: COUNT }, (_, i) => warn(longPath(i), breach)))).toBe(0)
   })
 })

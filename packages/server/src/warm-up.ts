@@ -1,21 +1,33 @@
-import { adler32, crc32, readText } from '@zabra/protocol'
+import { adler32, crc32, Perms, readText, type ACL } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
+import { AclRules } from './core/auth/index.ts'
+import { hashText } from './core/path-prefixes.ts'
 import { PathIndex } from './core/tree/path-index.ts'
+import { WatchManager } from './core/watches/index.ts'
 
 /** Bytes in one turn: none of them takes a millisecond before the loops are compiled. */
 const STEP_BYTES = 1 << 13
 /** As many as V8 takes to compile the loops on a machine that has other work to do. */
 const TURNS = 200
+/** Entries of the access control lists. */
+const ENTRIES = 20
+/** Levels of a changed path, each with a recursive watch. */
+const LEVELS = 100
 
 /**
- * Runs the loops over bytes and characters in many turns of the event loop, until V8 has compiled them. The first request with a
- * megabyte of data or a name of a million characters would hold the loop for 30 ms otherwise: such loops take ten to thirty times
- * as long before.
+ * Runs the loops over what one request may have very many of in many turns of the event loop, until V8 has compiled them: bytes,
+ * characters, access entries, watched levels of a path. The first request with a megabyte of data or a name of a million characters
+ * would hold the loop for 30 ms otherwise: such loops take ten to thirty times as long before.
  */
 export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   const bytes = new Uint8Array(STEP_BYTES).fill(0x6e)
   const malformed = new Uint8Array(STEP_BYTES).map((_, i) => [0xed, 0xa0, 0x80][i % 3]!)
   const paths = new PathIndex(1)
+  const rules = new AclRules({ skipACL: false })
+  const identities = [{ scheme: 'ip', id: '127.0.0.1' }]
+  const watches = new WatchManager<{ readonly watchedPaths: Set<string> }>()
+  const watcher = { watchedPaths: new Set<string>() }
+  for (let level = 1; level < LEVELS; level++) watches.watchRecursively(watcher, '/n'.repeat(level))
   let turns = TURNS
   // Sums of all 32 bits: code that was compiled for small numbers is thrown away at the first one.
   let [crc, adler] = [0, 1]
@@ -24,8 +36,21 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
     adler = adler32(bytes, 0, bytes.length, adler)
     readText(malformed, 0, malformed.length)
     // One of another length each time: the last hash is kept.
-    paths.hash('n'.repeat(STEP_BYTES - turns))
+    const text = 'n'.repeat(STEP_BYTES - turns)
+    paths.hash(text)
+    hashText(text, 1)
+    // Lists are compiled once, so each turn has one of its own.
+    const list = listOf(turns)
+    rules.accept(list, identities)
+    rules.allows(list, Perms.READ, identities)
+    watches.fireDataChanged('/n'.repeat(LEVELS), () => {})
     if (--turns > 0) clock.immediate(step)
   }
   clock.immediate(step)
 }
+
+const listOf = (number: number): ACL[] =>
+  Array.from({ length: ENTRIES }, (_, i) => ({
+    perms: Perms.READ,
+    id: { scheme: 'ip', id: `10.${number}.${i}.0/24` },
+  }))

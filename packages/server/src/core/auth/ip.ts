@@ -3,11 +3,13 @@ export function parseIp(text: string): readonly number[] | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
 
+// Apache parses each part as a decimal number, so a sign or leading zeros are accepted.
+const IPV4 = /^([+-]?\d+)\.([+-]?\d+)\.([+-]?\d+)\.([+-]?\d+)$/
+
 function parseIpv4(text: string): readonly number[] | undefined {
-  const parts = text.split('.')
-  // Apache parses each part as a decimal number, so a sign or leading zeros are accepted.
-  if (parts.length !== 4 || !parts.every((part) => /^[+-]?\d+$/.test(part))) return undefined
-  const bytes = parts.map(Number)
+  const parts = IPV4.exec(text)
+  if (parts === null) return undefined
+  const bytes = [Number(parts[1]), Number(parts[2]), Number(parts[3]), Number(parts[4])]
   return bytes.every((byte) => byte >= 0 && byte <= 255) ? bytes : undefined
 }
 

@@ -11,7 +11,7 @@ import {
   type NodeRef,
   type Tree,
 } from '../tree/index.ts'
-import { PathMap } from '../tree/path-index.ts'
+import { PathMap } from '../tree/path-map.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
 /**

@@ -1,4 +1,5 @@
 import { OPEN_ACL_UNSAFE, type ACL } from '@zabra/protocol'
+import { NumberMap } from '../number-map.ts'
 import { TextMap } from '../text-map.ts'
 
 /** Id of the ACL "anyone may do everything" for nodes that the server creates itself. It is in no table. */
@@ -9,9 +10,9 @@ export const OPEN_ACL_ID = -1
  * (`ReferenceCountedACLCache`).
  */
 export class AclTable {
-  readonly #lists = new Map<number, readonly ACL[]>()
+  readonly #lists = new NumberMap<readonly ACL[]>()
   readonly #ids: TextMap<number>
-  readonly #uses = new Map<number, number>()
+  readonly #uses = new NumberMap<number>()
   #last = 0
   /** Id of the open list, which nearly every node has; undefined when it was not looked up yet, or has no uses. */
   #open: number | undefined

@@ -1,5 +1,6 @@
 import { nameOf, type Writer } from '@zabra/protocol'
 import { beginsWith } from '../begins-with.ts'
+import { NumberSet } from '../number-map.ts'
 import type { SessionId } from '../types.ts'
 import type { Traversal } from './types.ts'
 import { countRead, type MeasuredNamespace } from './namespace-traffic.ts'
@@ -49,7 +50,7 @@ export class DescendantCounter implements Traversal {
   readonly #release: () => void
   #next = 0
   /** Nodes that were added since the start, at indices not visited yet. */
-  readonly #fresh = new Set<number>()
+  readonly #fresh = new NumberSet()
   count = 0
 
   constructor(tree: Tree, path: string) {
@@ -115,7 +116,7 @@ export class ChildPathsCursor implements Traversal {
   /** One bit per node, set for the collected ones. */
   readonly #collected: Uint8Array
   /** Children created since the start. */
-  readonly #fresh = new Set<number>()
+  readonly #fresh = new NumberSet()
   #chars = 0
 
   constructor(tree: Tree, node: number) {
@@ -189,8 +190,8 @@ export class ChildPathsCursor implements Traversal {
 }
 
 /**
- * Collects the paths of a session's ephemerals that a filter accepts in steps, as they were at the start, while the tree changes. New ones
- * come after all that are collected; one that is removed before its turn is collected then.
+ * Collects the paths of a session's ephemerals that a filter accepts in steps, as they were at the start, while the tree changes. One that
+ * is removed before its turn is collected then.
  */
 export class EphemeralPathsCursor implements Traversal {
   /** The paths, in several lists: one list of a million would be copied as it grows. */
@@ -205,7 +206,7 @@ export class EphemeralPathsCursor implements Traversal {
   /** One bit per node, set for those looked at. */
   readonly #seen: Uint8Array
   /** Ephemerals created since the start. */
-  readonly #fresh = new Set<number>()
+  readonly #fresh = new NumberSet()
   #count = 0
   #acceptedChars = 0
   #chars = 0
@@ -215,7 +216,7 @@ export class EphemeralPathsCursor implements Traversal {
     this.#tree = tree
     this.#session = session
     this.#accepts = accepts
-    this.#nodes = nodes.values()
+    this.#nodes = nodes[Symbol.iterator]()
     this.#left = nodes.size
     this.#seen = new Uint8Array((tree.store.used >> 3) + 1)
     this.#release = tree.addTraversal(this)
@@ -236,6 +237,7 @@ export class EphemeralPathsCursor implements Traversal {
     const mostChars = this.#chars + NAME_BYTES_AT_ONCE
     for (let i = 0; i < limit && this.#left > 0 && this.#chars < mostChars; i++) {
       const node = this.#nodes.next().value as number
+      if (this.#fresh.has(node)) continue
       this.#collect(node)
       this.#seen[node >> 3]! |= 1 << (node & 7)
     }

@@ -1,15 +1,21 @@
 import { ownerKind, type OwnerRules } from '@zabra/protocol'
+import { NumberMap, NumberSet } from '../number-map.ts'
 import type { SessionId } from '../types.ts'
 
-const NO_NODES: ReadonlySet<number> = new Set()
+/** Nodes of one kind or owner. */
+export type NodeSet = Pick<NumberSet, 'size' | 'has'> & Iterable<number>
+
+const NO_NODES: NodeSet = new NumberSet()
 
 /** Holds the owner fields of nodes: ephemerals by session, containers, nodes with a TTL. Most nodes have no entry. */
 export class OwnerIndex {
   readonly #rules: OwnerRules
-  readonly #owners = new Map<number, bigint>()
-  readonly #sessions = new Map<SessionId, Set<number>>()
-  readonly containers = new Set<number>()
-  readonly ttl = new Set<number>()
+  readonly #owners = new NumberMap<bigint>()
+  readonly #sessions = new Map<SessionId, NumberSet>()
+  readonly #containers = new NumberSet()
+  readonly #ttl = new NumberSet()
+  readonly containers: NodeSet = this.#containers
+  readonly ttl: NodeSet = this.#ttl
 
   constructor(rules: OwnerRules) {
     this.#rules = rules
@@ -28,14 +34,14 @@ export class OwnerIndex {
     this.#owners.set(node, owner)
     switch (ownerKind(owner, this.#rules)) {
       case 'container':
-        this.containers.add(node)
+        this.#containers.add(node)
         return
       case 'ttl':
-        this.ttl.add(node)
+        this.#ttl.add(node)
         return
       case 'ephemeral': {
         let own = this.#sessions.get(owner)
-        if (own === undefined) this.#sessions.set(owner, (own = new Set()))
+        if (own === undefined) this.#sessions.set(owner, (own = new NumberSet()))
         own.add(node)
         return
       }
@@ -47,14 +53,14 @@ export class OwnerIndex {
     const owner = this.#owners.get(node)
     if (owner === undefined) return
     this.#owners.delete(node)
-    if (this.containers.delete(node) || this.ttl.delete(node)) return
+    if (this.#containers.delete(node) || this.#ttl.delete(node)) return
     const own = this.#sessions.get(owner)
     own?.delete(node)
     if (own?.size === 0) this.#sessions.delete(owner)
   }
 
-  /** Returns the ephemeral nodes of a session, in the order of their creation. */
-  ofSession(session: SessionId): ReadonlySet<number> {
+  /** Returns the ephemeral nodes of a session. */
+  ofSession(session: SessionId): NodeSet {
     return this.#sessions.get(session) ?? NO_NODES
   }
 

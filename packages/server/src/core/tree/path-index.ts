@@ -20,6 +20,9 @@ interface Shard {
   entries: number
 }
 
+/** A shard that was never used: a connection may have an index for its watches, and each table takes 200 bytes. */
+const EMPTY: Shard = { table: new Int32Array(SMALLEST), entries: 0 }
+
 /**
  * Maps paths to nodes and nodes to paths.
  *
@@ -31,10 +34,7 @@ interface Shard {
  * Tested against a map, in `path-index.test.ts`.
  */
 export class PathIndex {
-  readonly #shards: Shard[] = Array.from({ length: SHARDS }, () => ({
-    table: new Int32Array(SMALLEST),
-    entries: 0,
-  }))
+  readonly #shards: Shard[] = Array.from({ length: SHARDS }, () => EMPTY)
   readonly #paths: (string | undefined)[][] = []
   /** Odd factors. The second multiplies the text before it reaches the hash, so that no difference stays in the highest bits. */
   readonly #key: number
@@ -85,7 +85,7 @@ export class PathIndex {
 
   /** Gives a path to a node that has none. Returns false, without a change, when another node has that path. */
   add(path: string, node: number, hash = this.hash(path)): boolean {
-    const shard = this.#shards[hash >>> 24]!
+    const shard = this.#filled(hash >>> 24)
     if (shard.entries * 4 >= shard.table.length) resize(shard, shard.table.length * 2)
     const { table } = shard
     const mask = table.length - 1
@@ -127,6 +127,13 @@ export class PathIndex {
     if (length < LONG) return this.#hash(path)
     if (path !== this.#lastLong.path) this.#lastLong = { path, hash: this.#hashLong(path) }
     return this.#lastLong.hash
+  }
+
+  /** Returns a shard that may be changed. */
+  #filled(at: number): Shard {
+    const shard = this.#shards[at]!
+    if (shard !== EMPTY) return shard
+    return (this.#shards[at] = { table: new Int32Array(SMALLEST), entries: 0 })
   }
 
   #hashLong(path: string): number {
@@ -208,58 +215,4 @@ function resize(shard: Shard, length: number): void {
     table[at + 1] = before[from + 1]!
   }
   shard.table = table
-}
-
-/** A map that becomes empty keeps arrays of up to this many entries. */
-const KEPT_ENTRIES = 1 << 16
-
-/**
- * A map from paths, for many entries that are added and removed.
- *
- * Optimised: values in an array, addressed through a `PathIndex` as the nodes of the tree.
- * Why: a `Map` with many insertions and deletions reallocates its table all the time, and each old table refers to the next one
- * and to its entries: once an old table is in the old generation, minor collections keep everything after it alive. Half of
- * the young objects of a server under writes survived for that reason alone. A large table is also copied as a whole.
- * Tested against a map, in `path-index.test.ts`.
- */
-export class PathMap<V> {
-  #index = new PathIndex(0)
-  #values: (V | undefined)[] = []
-  #free: number[] = []
-
-  get size(): number {
-    return this.#values.length - this.#free.length
-  }
-
-  /** `hash` is that of a `PathIndex`; it must be the same for a path in every call of this class. */
-  get(path: string, hash: number): V | undefined {
-    const at = this.#index.find(path, hash)
-    return at === NONE ? undefined : this.#values[at]
-  }
-
-  set(path: string, hash: number, value: V): void {
-    const at = this.#index.find(path, hash)
-    if (at !== NONE) {
-      this.#values[at] = value
-      return
-    }
-    const free = this.#free.pop() ?? this.#values.length
-    this.#values[free] = value
-    this.#index.add(path, free, hash)
-  }
-
-  /** Returns whether there was an entry. */
-  delete(path: string, hash: number): boolean {
-    const at = this.#index.find(path, hash)
-    if (at === NONE) return false
-    this.#index.remove(at, hash)
-    this.#values[at] = undefined
-    this.#free.push(at)
-    if (this.size === 0 && this.#values.length > KEPT_ENTRIES) {
-      this.#index = new PathIndex(0)
-      this.#values = []
-      this.#free = []
-    }
-    return true
-  }
 }

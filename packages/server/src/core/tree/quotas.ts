@@ -91,7 +91,7 @@ export function quotaTarget(path: string, name: string): string | undefined {
 
 /** Holds the paths of the subtrees that have a quota. */
 export class QuotaIndex {
-  readonly #subjects: PathPrefixes
+  readonly #subjects: PathPrefixes<true>
 
   /** `hashKey` is the secret key of `PathPrefixes`. */
   constructor(hashKey?: number) {
@@ -103,11 +103,11 @@ export class QuotaIndex {
   }
 
   subjects(): Iterable<string> {
-    return this.#subjects
+    return this.#subjects.keys()
   }
 
   add(subject: string): void {
-    this.#subjects.add(subject)
+    this.#subjects.set(subject, true)
   }
 
   delete(subject: string): void {
@@ -117,7 +117,7 @@ export class QuotaIndex {
   /** Returns the deepest subtree with a quota that contains `path`, or undefined. */
   deepest(path: string): string | undefined {
     if (this.#subjects.size === 0) return undefined
-    if (this.#subjects.has(path)) return path
+    if (this.#subjects.get(path) !== undefined) return path
     const candidates: string[] = []
     this.#subjects.forEachCandidate(path, (candidate) => void candidates.push(candidate))
     // Nearly always the last one: quotas may be on thousands of the ancestors of a path.

@@ -293,13 +293,13 @@ describe('a recursive watch', () => {
 describe('a change 6,000 levels deep', () => {
   const deep = '/n'.repeat(6000)
 
-  it('looks up no path but those that have recursive watches', () => {
+  it('looks up no path but the changed one, and visits those ancestors alone that have recursive watches', () => {
     const [fixture, watcher] = [new WatchFixture(), new RecordingWatcher()]
     for (const path of ['/', '/n', '/n/m', '/n/n/n']) fixture.watches.watchRecursively(watcher, path)
     const lookup = vi.spyOn(fixture.watches.data, 'forEach')
     fixture.changed(deep)
     expect(watcher.takeEvents()).toEqual([`${CHANGED} ${deep}`])
-    expect(lookup.mock.calls.map(([path]) => path)).toEqual([deep, '/', '/n', '/n/n/n'])
+    expect([lookup.mock.calls.map(([path]) => path), fixture.notifier.ancestorsVisited]).toEqual([[deep], 3])
   })
 })
 

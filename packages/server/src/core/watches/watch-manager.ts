@@ -15,14 +15,14 @@ export class WatchManager<W extends Watcher> {
   readonly child: WatchTable<W>
   /** Watched ancestors of changed paths that were looked at, ever. */
   ancestorsVisited = 0
-  /** The paths with recursive watches. */
-  readonly #recursivePaths: PathPrefixes
+  /** The recursive watches by path, without a lookup of each ancestor of a changed path in the table. Most paths have one watcher. */
+  readonly #recursive: PathPrefixes<W | Set<W>>
 
   /** `hashKey` is the secret key of `TextMap` and `PathPrefixes`. */
   constructor(hashKey?: number) {
     this.data = new WatchTable(hashKey)
     this.child = new WatchTable(hashKey)
-    this.#recursivePaths = new PathPrefixes(hashKey)
+    this.#recursive = new PathPrefixes(hashKey)
   }
 
   /** Pairs of watcher and path, in both tables. */
@@ -55,7 +55,10 @@ export class WatchManager<W extends Watcher> {
   watchRecursively(watcher: W, path: string): void {
     watcher.watchedPaths.add(path)
     this.data.add(path, watcher, WatchBits.RECURSIVE)
-    this.#recursivePaths.add(path)
+    const held = this.#recursive.get(path)
+    if (held === undefined) this.#recursive.set(path, watcher)
+    else if (held instanceof Set) held.add(watcher)
+    else if (held !== watcher) this.#recursive.set(path, new Set([held, watcher]))
   }
 
   /** Notifies of a created node. */
@@ -152,7 +155,7 @@ export class WatchManager<W extends Watcher> {
 
   #fireData(path: string, notify: Notify<W>): void {
     if (this.data.size === 0) return
-    const notified = this.#recursivePaths.size > 0 ? new Set<W>() : undefined
+    const notified = this.#recursive.size > 0 ? new Set<W>() : undefined
     this.data.forEach(path, (watcher, modes) => {
       notified?.add(watcher)
       if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)
@@ -164,21 +167,19 @@ export class WatchManager<W extends Watcher> {
   #fireAncestors(path: string, notified: Set<W>, notify: Notify<W>): void {
     // Most watched ancestors have the same watcher.
     let last: W | undefined
-    this.#recursivePaths.forEachCandidate(path, (candidate) => {
+    this.#recursive.forEachCandidate(path, (candidate, watchers) => {
       this.ancestorsVisited++
-      // Compared only if a watcher is left to notify: the watches of one connection may be on every ancestor.
-      let isAncestor: boolean | undefined
-      this.data.forEach(candidate, (watcher, modes) => {
-        if (watcher === last || (modes & WatchBits.RECURSIVE) === 0) return
-        if (notified.has(watcher)) {
-          last = watcher
-          return
-        }
-        isAncestor ??= beginsWith(path, candidate)
+      if (watchers === last) return
+      let isAncestor = false
+      for (const watcher of watchers instanceof Set ? watchers : [watchers]) {
+        last = watcher
+        // Compared only if a watcher is left to notify: the watches of one connection may be on every ancestor.
+        if (notified.has(watcher)) continue
+        isAncestor ||= beginsWith(path, candidate)
         if (!isAncestor) return
         notified.add(watcher)
         notify(watcher)
-      })
+      }
     })
   }
 
@@ -197,9 +198,14 @@ export class WatchManager<W extends Watcher> {
 
   #removeData(path: string, watcher: W, modes: number): number {
     const removed = this.data.remove(path, watcher, modes)
-    if ((removed & WatchBits.RECURSIVE) !== 0 && !this.data.hasMode(path, WatchBits.RECURSIVE))
-      this.#recursivePaths.delete(path)
+    if ((removed & WatchBits.RECURSIVE) !== 0) this.#removeRecursive(path, watcher)
     return removed
+  }
+
+  #removeRecursive(path: string, watcher: W): void {
+    const held = this.#recursive.get(path)
+    if (held instanceof Set) held.delete(watcher)
+    if (held === watcher || (held instanceof Set && held.size === 0)) this.#recursive.delete(path)
   }
 
   #forget(path: string, watcher: W): void {

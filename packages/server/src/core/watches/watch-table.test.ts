@@ -31,23 +31,6 @@ describe('WatchTable', () => {
     expect([table.size, table.pathCount, table.modes('/a', one)]).toEqual([0, 0, 0])
   })
 
-  it('knows whether any watcher of a path has a mode', () => {
-    const table = new WatchTable<TestWatcher>()
-    const [one, two] = [new TestWatcher(1), new TestWatcher(2)]
-    const modes = (): boolean[] => [
-      table.hasMode('/a', WatchBits.ONE_SHOT),
-      table.hasMode('/a', WatchBits.PERSISTENT),
-      table.hasMode('/a', WatchBits.RECURSIVE),
-    ]
-    expect(modes()).toEqual([false, false, false])
-    table.add('/a', one, WatchBits.ONE_SHOT)
-    expect(modes()).toEqual([true, false, false])
-    table.add('/a', two, WatchBits.RECURSIVE)
-    expect(modes()).toEqual([true, false, true])
-    table.remove('/a', two, WatchBits.RECURSIVE)
-    expect(modes()).toEqual([true, false, false])
-  })
-
   it('yields a long path that it holds all the time, though short ones are replaced while it is iterated', () => {
     const table = new WatchTable<TestWatcher>()
     const one = new TestWatcher(1)

@@ -24,9 +24,11 @@ interface Single<W> {
   modes: number
 }
 
+type Watchers<W> = Single<W> | Map<W, number>
+
 /** Maps paths to watchers. Most paths have one watcher, which is stored without a map. */
 export class WatchTable<W extends Watcher> {
-  readonly #paths: TextMap<Single<W> | Map<W, number>>
+  readonly #paths: TextMap<Watchers<W>>
   /** Pairs of watcher and path. */
   size = 0
   /** Watches by their modes; those for missing nodes are one-shot ones too. */
@@ -43,18 +45,7 @@ export class WatchTable<W extends Watcher> {
 
   modes(path: string, watcher: W): number {
     const held = this.#paths.get(path)
-    if (held === undefined) return 0
-    if (held instanceof Map) return held.get(watcher) ?? 0
-    return held.watcher === watcher ? held.modes : 0
-  }
-
-  /** Whether some watcher of a path has the mode. */
-  hasMode(path: string, mode: number): boolean {
-    const held = this.#paths.get(path)
-    if (held === undefined) return false
-    if (!(held instanceof Map)) return (held.modes & mode) !== 0
-    for (const modes of held.values()) if ((modes & mode) !== 0) return true
-    return false
+    return held === undefined ? 0 : modesOf(held, watcher)
   }
 
   add(path: string, watcher: W, mode: number): void {
@@ -89,7 +80,7 @@ export class WatchTable<W extends Watcher> {
     if ((modes & WatchBits.ONE_SHOT) !== 0) modes |= WatchBits.MISSING
     const held = this.#paths.get(path)
     if (held === undefined) return 0
-    const before = this.modes(path, watcher)
+    const before = modesOf(held, watcher)
     const left = before & ~modes
     if (left === before) return 0
     this.#count(before & modes, -1)
@@ -129,4 +120,9 @@ export class WatchTable<W extends Watcher> {
     for (const [path, held] of this.#paths)
       yield [path, held instanceof Map ? [...held.keys()] : [held.watcher]]
   }
+}
+
+function modesOf<W>(held: Watchers<W>, watcher: W): number {
+  if (held instanceof Map) return held.get(watcher) ?? 0
+  return held.watcher === watcher ? held.modes : 0
 }
