@@ -21,7 +21,7 @@ export class LevelOperator {
   readonly #monitor: LevelMonitor
   readonly #plan: LevelsPlan
   #isHealed = false
-  #lastAnswer = ''
+  lastAnswer = ''
   readonly #ports = new Map<SimulatedServer, MemoryHttp>()
 
   constructor(
@@ -90,7 +90,7 @@ export class LevelOperator {
     const isFinal = (): boolean => this.#monitor.finalized === NEWEST_LEVEL
     if (await this.#world.run(this.#world.now + withinMs, isFinal)) return true
     // A voter that has accepted a later epoch stays without a vote until the next one (quorum-protocol 8.3), and blocks the level.
-    if (!this.#lastAnswer.includes('follows without a vote')) return false
+    if (!this.lastAnswer.includes('follows without a vote')) return false
     this.#count('levels that wait for the next epoch')
     return true
   }
@@ -113,7 +113,7 @@ export class LevelOperator {
     }
     const { status, text } = answer
     if (!incarnation.isAlive) return false
-    this.#lastAnswer = text
+    this.lastAnswer = text
     const isAccepted = status === 200 || status === 202
     this.#count(`finalize answered with ${status}`)
     if (isAccepted) this.#monitor.accepted(server, levelIn(text), status === 200)

@@ -331,7 +331,7 @@ class Run {
     if ((await this.#levels?.operator.conclude(FINAL_WITHIN_MS)) === false)
       this.#violate(
         'levels',
-        `The newest level was not final within ${FINAL_WITHIN_MS} ms: ${this.#levels!.monitor.describe()}`,
+        `The newest level was not final within ${FINAL_WITHIN_MS} ms: ${this.#levels!.monitor.describe()}; the last answer was ${this.#levels!.operator.lastAnswer}`,
       )
     for (const server of this.#servers) {
       server.crash('power')

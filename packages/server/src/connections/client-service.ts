@@ -90,7 +90,7 @@ const NO_COMMANDS: CommandExecutor = { commandIn: () => undefined, execute: () =
 const NO_PORTS: PortStatus = { portOf: () => -1, handshakes: { active: 0, rejected: 0, failed: 0 } }
 
 /** Watches of a closed connection that are removed in one step. */
-const WATCHES_REMOVED_AT_ONCE = 1000
+const WATCHES_REMOVED_AT_ONCE = 200
 /** So many are removed at once when the connection closes. */
 const FEW_WATCHES = 20
 /** Milliseconds that a stopping server waits for clients to read their last bytes. */

@@ -104,6 +104,9 @@ export class LearnerRole implements ActiveRole {
   #master: ServerId
   /** The observers of this follower. */
   #observers: ObserverMasterRole | undefined
+  /** Settles when an earlier one has closed its port. */
+  #observersEnded: Promise<void> = Promise.resolve()
+  #epoch = 0
   #cancelTick: Cancel = () => {}
   #hasExited = false
   /** When the role began, on the monotonic clock. */
@@ -237,6 +240,7 @@ export class LearnerRole implements ActiveRole {
     this.#connection?.close()
     this.#durability.snapshotBytes.end(new Error('The role has ended'))
     await this.#observers?.end()
+    await this.#observersEnded
     // Work on the disk that has begun ends before the next role reads the disk.
     await this.#executor.stop()
   }
@@ -540,6 +544,7 @@ export class LearnerRole implements ActiveRole {
       designated,
     })
     if (exit !== undefined) this.#leave(exit)
+    else this.#adjustObservers()
     return persisted
   }
 
@@ -568,7 +573,7 @@ export class LearnerRole implements ActiveRole {
           // The leader learns of touched sessions from the replies to its PINGs, two in a tick; an observer master in between adds
           // half a tick.
           touchDelayMs: settings.tickTimeMs * (this.#master === this.#leaderId ? 1 : 1.5),
-          hasObservers: this.#servesObservers,
+          hasObservers: this.#mayServeObservers,
         }),
     })
     this.#connection!.setReadTimeout(settings.syncLimit * settings.tickTimeMs)
@@ -579,27 +584,45 @@ export class LearnerRole implements ActiveRole {
     this.#events.established(epoch)
     this.#secret?.onServing()
     this.#clients.open()
-    if (this.#servesObservers) this.#serveObservers(epoch, sessions)
+    this.#epoch = epoch
+    this.#adjustObservers()
     this.#levels.onServing()
   }
 
-  get #servesObservers(): boolean {
+  get #mayServeObservers(): boolean {
     return !this.#isObserver && this.#context.settings.observerMasterPort > 0
   }
 
-  #serveObservers(epoch: number, sessions: LearnerSessions): void {
+  /**
+   * Begins to serve observers, or ends it: only a server that the active configuration names does. The leader does not believe others about
+   * their observers, which would block every feature level.
+   */
+  #adjustObservers(): void {
+    const { self, active } = this.#context.membership
+    const serves = this.#mayServeObservers && active.members.has(self)
+    if (this.#clients === undefined || serves === (this.#observers !== undefined)) return
+    if (serves) return this.#serveObservers()
+    this.#observersEnded = this.#observers!.end()
+    this.#observers = this.#levels.observers = undefined
+    this.#levels.report()
+  }
+
+  #serveObservers(): void {
     const { service, pipeline } = this.#clients!
-    this.#observers = new ObserverMasterRole(this.#context, {
-      epoch,
+    const observers = new ObserverMasterRole(this.#context, {
+      epoch: this.#epoch,
       pipeline,
-      sessions,
+      sessions: this.#sessions!,
       secrets: this.#secret?.shareWithObservers(),
       levelsReported: () => this.#levels.report(),
       hasLeaderCluster: () => this.#leaderSaid !== undefined && hasClusterId(this.#leaderSaid.cluster),
       runInBatch: (action) => service.runTurn(action),
     })
-    this.#levels.observers = this.#observers.levels
-    this.#observers.open().catch(this.#context.failed)
+    this.#observers = observers
+    this.#levels.observers = observers.levels
+    this.#observersEnded
+      .then(() => (this.#hasExited || this.#observers !== observers ? undefined : observers.open()))
+      .catch(this.#context.failed)
   }
 
   #leaderChannel(): LeaderChannel {

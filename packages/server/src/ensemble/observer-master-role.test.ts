@@ -62,6 +62,21 @@ it("an observer that reconnects is synced from the follower's window", async () 
   expect(await ensemble.read(4, '/n20')).toEqual(['1:0'])
 })
 
+it('a follower ends serving observers when it is removed from the configuration, and serves them once it is a member again', async () => {
+  const ensemble = await start(4, 1, { reconfigEnabled: true, skipAcl: true })
+  const line = 'server.1=127.0.0.1:2001:3001:participant;4001'
+  expect(await ensemble.reconfigure(await ensemble.client(2), { leaving: '1' })).toBe('77:0')
+  await ensemble.advance(10_000)
+  // It finds the leader, which believes members alone about their observers.
+  await untilServing(ensemble, 4)
+  expect([ensemble.server(1).role, await observersOf(ensemble, 1)]).toEqual(['following', 0])
+  expect(await ensemble.read(4, '/')).toEqual(['1:0'])
+  expect(await ensemble.reconfigure(await ensemble.client(2), { joining: line })).toBe('77:0')
+  await ensemble.restart(4, 5000)
+  await untilServing(ensemble, 4)
+  expect(await observersOf(ensemble, 1)).toBe(1)
+})
+
 it('a new observer is sent a snapshot by the follower during writes', async () => {
   const ensemble = await start(4, 1, { forceSnapshotSync: true })
   const client = await ensemble.client(2)
