@@ -92,22 +92,26 @@ it('reads of one connection that follow each other have one share, and a read of
 
 it.each([
   ['a costly request', [[], [9]]],
+  ['a large request', [[], [17]]],
   ['many small ones', [[8], [8, 17]]],
 ] as const)(
-  'a run waits for the next iteration after a costly request, and no longer: %s',
+  'a run waits for the next iteration after a costly or large request, and no longer: %s',
   (which, expected) => {
     let now = 0
+    let turnTime = 0
     const due: (() => void)[] = []
     const shares = new TurnShares({
       clock: Object.assign(new ManualClock(), { monotonic: () => now }),
       runLater: (action) => void due.push(action),
-      turnTime: () => now,
+      turnTime: () => turnTime,
     })
     const proceeded: number[] = []
     const channel: WaitingChannel = { proceed: () => void proceeded.push(now) }
-    /** Executes a costly request if it is admitted, or as long small ones; lets the connection wait. */
+    /** Executes a costly request if it is admitted, or others as long; lets the connection wait. */
     const iterate = (): void => {
+      turnTime = now
       if (which === 'a costly request' ? shares.admitsCostly() : true) now += 8
+      shares.isSpent(which === 'a large request' ? 5000 : 10)
       shares.wait(channel)
       const turn = due.splice(0)
       for (const run of turn) run()

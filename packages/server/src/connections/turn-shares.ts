@@ -42,7 +42,7 @@ export class TurnShares {
   #isScheduled = false
   /** When the first event of this iteration, or of this run, began that has spent its share or was costly; undefined before it. */
   #busySince: number | undefined
-  /** Whether a request since the last run was costly, or its reply large. */
+  /** Whether a request since the last run was costly or large, or its reply large. */
   #hasCostly = false
 
   constructor(options: TurnSharesOptions) {
@@ -54,6 +54,7 @@ export class TurnShares {
     this.#bytes += REQUEST_BYTES + bytes
     if (this.#bytes < BYTES_PER_CHECK) return false
     this.#bytes = 0
+    if (bytes >= BYTES_PER_CHECK) this.#hasCostly = true
     // The sum over connections that all spend their share is below twice the first one.
     return this.#elapsed() >= SHARE_MS / (1 + this.#waiting.size) ** 2
   }
