@@ -6,7 +6,7 @@ import type { SimulatedServer, SimulatedWorld } from '@zabra/testing'
 import { readMembers, type Members, type Role } from './membership.ts'
 import type { MembershipChange } from './fault.ts'
 import type { GroupsPlan } from './plan.ts'
-import { DATA_DIR, memberLine, membershipText, configurationFor } from './settings.ts'
+import { DATA_DIR, memberLine, membershipText, configurationFor, votersWith } from './settings.ts'
 
 /** A requested change of one server's membership. */
 export interface MembershipRequest {
@@ -154,8 +154,7 @@ export class Operator {
   }
 
   #isQuorumImpersonated(roles: ReadonlyMap<number, Role>): boolean {
-    const { isQuorum } = readMembers(membershipText(roles, this.#groups))
-    return isQuorum((id) => this.#impersonated.has(id))
+    return votersWith(roles, this.#groups).isQuorum((id) => this.#impersonated.has(id))
   }
 
   /** Replaces the disk of a non-voter by an empty one with the current configuration. */

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
-import { drawPlan } from './plan.ts'
+import { drawPlan, GROUPS } from './plan.ts'
+import { initialRoles, votersWith } from './settings.ts'
 
 const LEVEL_FAULTS: ReadonlySet<string> = new Set(['finalize', 'install', 'interruptFinalize'])
 
@@ -104,16 +105,24 @@ it('the observer-masters feature adds observers', () => {
     }
 })
 
-it('the strangers of a run have the address of at most one server, which is no quorum', () => {
-  for (let seed = 0; seed < 100; seed++) {
-    const { faults, groups } = drawPlan(seed, { servers: 3, features: ['groups', 'strangers'] })
+it('the strangers of a run have the address of at most one server, which is no quorum of the first voters', () => {
+  const layouts = new Set<unknown>()
+  for (let seed = 0; seed < 300; seed++) {
+    const plan = drawPlan(seed, { servers: seed % 2 === 0 ? 3 : 5, features: ['groups', 'strangers'] })
     const known = new Set(
-      faults.flatMap((fault) => (fault.kind === 'stranger' && fault.from === 'server' ? [fault.server] : [])),
+      plan.faults.flatMap((fault) =>
+        fault.kind === 'stranger' && fault.from === 'server' ? [fault.server] : [],
+      ),
     )
     expect(known.size, `seed ${seed}`).toBeLessThanOrEqual(1)
-    const total = groups!.weights.reduce((sum, weight) => sum + weight, 0)
-    for (const id of known) expect(2 * groups!.weights[id - 1]!, `seed ${seed}`).toBeLessThanOrEqual(total)
+    const { isQuorum } = votersWith(initialRoles(plan), plan.groups)
+    expect(
+      isQuorum((id) => known.has(id)),
+      `seed ${seed}`,
+    ).toBe(false)
+    if (known.size > 0 && plan.observers.length > 0) layouts.add(plan.groups)
   }
+  expect(layouts).toEqual(new Set([3, 5].flatMap((servers) => GROUPS[servers]!)))
 })
 
 it('the oracle of an ensemble lets the same one of its two voters lead alone each time', () => {

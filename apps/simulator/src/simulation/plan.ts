@@ -3,6 +3,8 @@ import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '.
 import { isSaslUser, SASL_USERS } from '../history/acl.ts'
 import { MEMBERSHIP_CHANGES, type Fault } from './fault.ts'
 import { drawLevels, type LevelsPlan } from './levels-plan.ts'
+import type { VoterSet } from './membership.ts'
+import { initialRoles, votersWith } from './settings.ts'
 
 /** What a raw client may do. */
 export type ClientOperation = keyof ReturnType<typeof drawWeights> | 'largeTree'
@@ -150,6 +152,8 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     servers === 3 && groups === undefined && has('oracle') ? drawOracle(prng.fork('two'), loadMs) : undefined
   const drawn = oracle?.ensemble ?? drawEnsemble(prng.fork('ensemble'), servers, loadMs)
   const ensemble = observerMasters ? withObservers(prng.fork('observers'), servers, drawn) : drawn
+  const { observers, outsiders } = ensemble
+  const voters = votersWith(initialRoles({ servers, observers, nonMembers: outsiders }), groups)
   const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
   const all = [
     ...clients,
@@ -164,22 +168,21 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...ensemble.changes,
     ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
     ...drawParticipantFaults(prng.fork('participant faults'), place),
-    ...(servers > 1 && has('strangers') ? drawStrangers(prng.fork('strange'), groups, servers, loadMs) : []),
+    ...(servers > 1 && has('strangers') ? drawStrangers(prng.fork('strange'), voters, servers, loadMs) : []),
     ...drawLaterEpochs(prng.fork('later epochs'), servers, loadMs),
     ...(servers > 1 && has('refusals') ? drawRefusals(prng.fork('refused'), servers, loadMs) : []),
     ...(oracle?.faults ?? []),
   ]
   const levels = has('finalize')
-    ? drawLevels(prng.fork('levels'), range(servers), ensemble.outsiders, loadMs)
+    ? drawLevels(prng.fork('levels'), range(servers), outsiders, loadMs)
     : undefined
   const notesUsers =
-    ensemble.outsiders.length === 0 &&
-    !faults.some(({ kind }) => kind === 'fullDisk' || MEMBERSHIP_CHANGES.has(kind))
+    outsiders.length === 0 && !faults.some(({ kind }) => kind === 'fullDisk' || MEMBERSHIP_CHANGES.has(kind))
   return {
     seed,
     servers,
-    observers: ensemble.observers,
-    nonMembers: ensemble.outsiders,
+    observers,
+    nonMembers: outsiders,
     ...(groups === undefined ? {} : { groups }),
     ...(readOnly ? { readOnly } : {}),
     ...(observerMasters ? { observerMasters } : {}),
@@ -338,12 +341,11 @@ function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] 
 
 /**
  * Draws strangers, most of them there from the beginning to the end. Those with the address of a server have that of one server,
- * which is no quorum: nothing protects members from false claims of a quorum.
+ * which is no quorum of the first voters: nothing protects members from false claims of a quorum. The weight of groups is that of voters
+ * alone, so that one server can be a quorum once others observe. The operator sees to later configurations.
  */
-function drawStrangers(prng: Prng, groups: GroupsPlan | undefined, servers: number, loadMs: number): Fault[] {
-  const weights = groups?.weights ?? []
-  const total = weights.reduce((sum, weight) => sum + weight, 0)
-  const known = prng.pick(range(servers).filter((id) => total === 0 || 2 * weights[id - 1]! <= total))
+function drawStrangers(prng: Prng, { isQuorum }: VoterSet, servers: number, loadMs: number): Fault[] {
+  const known = prng.pick(range(servers).filter((id) => !isQuorum((other) => other === id)))
   return Array.from({ length: prng.integer(2, 4) }, () => prng.pick(['elsewhere', 'server'] as const)).map(
     (from) => ({
       kind: 'stranger',

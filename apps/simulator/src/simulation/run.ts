@@ -34,7 +34,6 @@ import { required, visibleLevels } from './level-file.ts'
 import { LevelMonitor } from './level-monitor.ts'
 import { LevelOperator } from './level-operator.ts'
 import { LogMonitor } from './log-monitor.ts'
-import { readMembers } from './membership.ts'
 import { Operator } from './operator.ts'
 import { OracleFile } from './oracle-file.ts'
 import type { LevelsPlan } from './levels-plan.ts'
@@ -42,11 +41,11 @@ import type { Plan } from './plan.ts'
 import {
   HISTORY_FOLDERS,
   initialRoles,
-  membershipText,
   SECRET,
   SECRET_FILE,
   serverSettings,
   SUPER_USER,
+  votersWith,
 } from './settings.ts'
 import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
 import { maxStalenessOf } from './staleness.ts'
@@ -156,7 +155,7 @@ class Run {
       plan.oracle === undefined ? undefined : new OracleFile(world, this.#servers[plan.oracle - 1]!)
     this.#quorumMonitor =
       plan.servers > 1
-        ? new QuorumMonitor(world, readMembers(membershipText(initialRoles(plan), plan.groups)), oracle)
+        ? new QuorumMonitor(world, votersWith(initialRoles(plan), plan.groups), oracle)
         : undefined
     for (const { host, onReplaceDisk } of this.#servers)
       onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))

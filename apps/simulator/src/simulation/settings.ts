@@ -5,7 +5,7 @@ import {
   type ServerSettings,
 } from '@zabra/server/core'
 import { PASSWORDS } from '../history/acl.ts'
-import type { Role } from './membership.ts'
+import { readMembers, type Role, type VoterSet } from './membership.ts'
 import { OBSERVER_PORT } from './observer-monitor.ts'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
 import type { GroupsPlan, Plan } from './plan.ts'
@@ -37,7 +37,11 @@ export const memberLine = (id: number, role: Role): string =>
   `server.${id}=s${id}:${QUORUM_PORT}:${ELECTION_PORT}:${role};${CLIENT_PORT}`
 
 /** Returns the initial roles. */
-export function initialRoles({ servers, observers, nonMembers }: Plan): Map<number, Role> {
+export function initialRoles({
+  servers,
+  observers,
+  nonMembers,
+}: Pick<Plan, 'servers' | 'observers' | 'nonMembers'>): Map<number, Role> {
   const ids = Array.from({ length: servers }, (_, index) => index + 1).filter(
     (id) => !nonMembers.includes(id),
   )
@@ -55,6 +59,10 @@ export function membershipText(roles: ReadonlyMap<number, Role>, groups: GroupsP
   })
   return lines.join('\n')
 }
+
+/** Returns the voters of an ensemble and their quorums, which groups count by weight among the voters alone. */
+export const votersWith = (roles: ReadonlyMap<number, Role>, groups: GroupsPlan | undefined): VoterSet =>
+  readMembers(membershipText(roles, groups))
 
 /**
  * Returns the configuration that the operator writes for a server: the members, and the server itself as an observer
