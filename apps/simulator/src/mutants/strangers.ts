@@ -62,7 +62,7 @@ export const strangers: readonly ServerMutant[] = [
     changes: [
       {
         file: election,
-        find: 'if (!isAuthenticated && !this.#isConfirmed(from, received.version, configuration)) return false',
+        find: 'if (!isAuthenticated && !this.#isConfirmed(from, received, configuration)) return false',
         replace: '',
       },
     ],

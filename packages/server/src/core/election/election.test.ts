@@ -631,6 +631,16 @@ describe('a newer configuration in the notification of one voter', () => {
     const ofEnsemble = { active: ensemble([1, 2], 'version=100000000') }
     expect(look({ ...ofEnsemble, zxid: 0 }).receive(2, send(newer)).otherWork).toEqual(['warn'])
   })
+
+  it.each([
+    ['the only voter', [1], ''],
+    ['a quorum by its weight', [1, 2], 'group.1=1:2\nweight.1=3\nweight.2=1\n'],
+  ])('does not count a server without data that it makes %s', (_, voters, groups) => {
+    const sent = printConfiguration(ensemble(voters, `${groups}version=100000009`))
+    const harness = look({ active: ensemble([1, 2, 3]), zxid: 0 })
+    expect(harness.receive(2, send(sent)).otherWork).toEqual(['warn'])
+    expect(harness.receive(3, send(sent)).otherWork).toEqual(['configure'])
+  })
 })
 
 describe('a round', () => {

@@ -269,7 +269,7 @@ export class Election {
       return false
     }
     if (received.version <= own.active.version) return false
-    if (!isAuthenticated && !this.#isConfirmed(from, received.version, configuration)) return false
+    if (!isAuthenticated && !this.#isConfirmed(from, received, configuration)) return false
     if (restart) {
       this.#isRunning = false
       this.#stopTimers()
@@ -282,18 +282,21 @@ export class Election {
    * Records a newer configuration and returns whether a quorum of the voters of the active one has sent it, or of the one that
    * this server has logged: a single sender must not replace the members. The logged one counts since it may be in force
    * already, without enough of the old voters. A server without data, whose configuration an operator has written, counts
-   * itself: the operator may have listed only some of the members for it.
+   * itself: the operator may have listed only some of the members for it. It does not where it would be a quorum alone: an
+   * ensemble that has changed its members has data, so none of its quorums is without, and this server would lead an empty one.
    */
-  #isConfirmed(from: ServerId, version: number, text: string): boolean {
+  #isConfirmed(from: ServerId, received: EnsembleConfiguration, text: string): boolean {
     const { active, zxid } = this.#own!
     this.#newerConfigurations.set(from, text)
     const senders = new Set<ServerId>()
     for (const [id, sent] of this.#newerConfigurations) if (sent === text) senders.add(id)
-    if (active.version === 0 && zxid <= 0) senders.add(this.#options.self)
+    const { self } = this.#options
+    const isNew = active.version === 0 && zxid <= 0
+    if (isNew && !verifierOf(received).isQuorum(new Set([self]))) senders.add(self)
     if (verifierOf(active).isQuorum(senders) || this.#verifiers!.proposed?.isQuorum(senders)) return true
     const message =
       'The configuration sent by another server is newer. It is adopted when a quorum of the voters known here sends it; if too few of them are left, copy the dynamic configuration file of a member to this server'
-    this.#warnOnce(from, { version, sentBy: [...senders] }, message)
+    this.#warnOnce(from, { version: received.version, sentBy: [...senders] }, message)
     return false
   }
 
