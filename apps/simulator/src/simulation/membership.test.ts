@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { readMembers } from './membership.ts'
 import { GROUPS } from './plan.ts'
-import { membershipText } from './settings.ts'
+import { membershipText } from './membership-text.ts'
 
 const isQuorum = (text: string, ...ids: number[]): boolean =>
   readMembers(text).isQuorum((id) => ids.includes(id))

@@ -5,8 +5,8 @@ import type { SessionClient } from '../workload/session-client.ts'
 import type { SimulatedServer, SimulatedWorld } from '@zabra/testing'
 import { readMembers, type Members, type Role } from './membership.ts'
 import type { MembershipChange } from './fault.ts'
-import type { GroupsPlan } from './plan.ts'
-import { DATA_DIR, memberLine, membershipText, configurationFor, votersWith } from './settings.ts'
+import { memberLine, membershipText, votersWith, type GroupsPlan } from './membership-text.ts'
+import { DATA_DIR, configurationFor } from './settings.ts'
 
 /** A requested change of one server's membership. */
 export interface MembershipRequest {

@@ -4,7 +4,7 @@ import { isSaslUser, SASL_USERS } from '../history/acl.ts'
 import { MEMBERSHIP_CHANGES, type Fault } from './fault.ts'
 import { drawLevels, type LevelsPlan } from './levels-plan.ts'
 import type { VoterSet } from './membership.ts'
-import { initialRoles, votersWith } from './settings.ts'
+import { initialRoles, votersWith, type GroupsPlan } from './membership-text.ts'
 
 /** What a raw client may do. */
 export type ClientOperation = keyof ReturnType<typeof drawWeights> | 'largeTree'
@@ -72,13 +72,6 @@ export const FEATURES: readonly Feature[] = [
 const FEATURE_CHANCE = 0.1
 /** Probability of a large tree, which makes a run several times as long. */
 const LARGE_TREE_CHANCE = 0.03
-
-/** Voters in groups with weights, for hierarchical quorums. */
-export interface GroupsPlan {
-  readonly members: readonly (readonly number[])[]
-  /** Weight of server 1, 2 and so on. */
-  readonly weights: readonly number[]
-}
 
 /** Everything that determines a run, together with the code. */
 export interface Plan {

@@ -34,19 +34,12 @@ import { required, visibleLevels } from './level-file.ts'
 import { LevelMonitor } from './level-monitor.ts'
 import { LevelOperator } from './level-operator.ts'
 import { LogMonitor } from './log-monitor.ts'
+import { initialRoles, votersWith } from './membership-text.ts'
 import { Operator } from './operator.ts'
 import { OracleFile } from './oracle-file.ts'
 import type { LevelsPlan } from './levels-plan.ts'
 import type { Plan } from './plan.ts'
-import {
-  HISTORY_FOLDERS,
-  initialRoles,
-  SECRET,
-  SECRET_FILE,
-  serverSettings,
-  SUPER_USER,
-  votersWith,
-} from './settings.ts'
+import { HISTORY_FOLDERS, SECRET, SECRET_FILE, serverSettings, SUPER_USER } from './settings.ts'
 import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
 import { maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'

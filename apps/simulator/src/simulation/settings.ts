@@ -5,10 +5,11 @@ import {
   type ServerSettings,
 } from '@zabra/server/core'
 import { PASSWORDS } from '../history/acl.ts'
-import { readMembers, type Role, type VoterSet } from './membership.ts'
+import type { Role } from './membership.ts'
+import { initialRoles, membershipText, type GroupsPlan } from './membership-text.ts'
 import { OBSERVER_PORT } from './observer-monitor.ts'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
-import type { GroupsPlan, Plan } from './plan.ts'
+import type { Plan } from './plan.ts'
 import { CLIENT_PORT } from '@zabra/testing'
 
 export const DATA_DIR = '/data'
@@ -26,43 +27,8 @@ export const SECRET: Uint8Array = new TextEncoder().encode('s'.repeat(32))
 /** `syncLimit` of all servers, in ticks. */
 export const SYNC_LIMIT = 4
 
-const QUORUM_PORT = 2888
-const ELECTION_PORT = 3888
-
 /** The operator's identity: the digest in the settings of servers, and the credentials. */
 export const SUPER_USER = { digest: 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=', credentials: 'super:secret' }
-
-/** Returns the line of a server in a configuration. */
-export const memberLine = (id: number, role: Role): string =>
-  `server.${id}=s${id}:${QUORUM_PORT}:${ELECTION_PORT}:${role};${CLIENT_PORT}`
-
-/** Returns the initial roles. */
-export function initialRoles({
-  servers,
-  observers,
-  nonMembers,
-}: Pick<Plan, 'servers' | 'observers' | 'nonMembers'>): Map<number, Role> {
-  const ids = Array.from({ length: servers }, (_, index) => index + 1).filter(
-    (id) => !nonMembers.includes(id),
-  )
-  return new Map(ids.map((id) => [id, observers.includes(id) ? 'observer' : 'participant']))
-}
-
-/** Returns the text of a configuration, without a version. */
-export function membershipText(roles: ReadonlyMap<number, Role>, groups: GroupsPlan | undefined): string {
-  const lines = [...roles].map(([id, role]) => memberLine(id, role))
-  const votes = (id: number): boolean => roles.get(id) === 'participant'
-  groups?.members.forEach((members, index) => {
-    const voters = members.filter(votes)
-    if (voters.length > 0) lines.push(`group.${index + 1}=${voters.join(':')}`)
-    lines.push(...voters.map((id) => `weight.${id}=${groups.weights[id - 1]!}`))
-  })
-  return lines.join('\n')
-}
-
-/** Returns the voters of an ensemble and their quorums, which groups count by weight among the voters alone. */
-export const votersWith = (roles: ReadonlyMap<number, Role>, groups: GroupsPlan | undefined): VoterSet =>
-  readMembers(membershipText(roles, groups))
 
 /**
  * Returns the configuration that the operator writes for a server: the members, and the server itself as an observer
