@@ -74,6 +74,25 @@ it('a member that has accepted a later epoch follows without a vote, and votes a
   expect([ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([5, 'following'])
 })
 
+it('a member without a vote gets one when leadership is handed over, though the others are no quorum without it', async () => {
+  const { ensemble, id } = await startWithout(900, 1)
+  await write(ensemble, '/a')
+  await ensemble.member(id).start()
+  await ensemble.until('the member to serve', () => ensemble.server(id).serving)
+  expect(ensemble.server(id).role).toBe('observing')
+
+  expect(ensemble.server(3).yieldLeadership()).toBe(true)
+  await ensemble.until('another leader', () => ensemble.leader !== undefined && ensemble.leader !== 3)
+  await ensemble.allServe()
+  const { leader } = ensemble
+  for (const member of [1, 2, 3])
+    expect([ensemble.server(member).epoch, ensemble.server(member).role]).toEqual([
+      901,
+      member === leader ? 'leading' : 'following',
+    ])
+  for (const member of [1, 2, 3]) expect(await read(ensemble, member, '/a')).toEqual(['1:0', '2:0'])
+})
+
 /** Connects to the leader as a voter that has accepted an epoch. */
 async function claimEpoch(ensemble: Ensemble, serverId: number, epoch: number): Promise<Connection> {
   const connection = await ensemble.network.connect({ host: 'x', port: 2003 })

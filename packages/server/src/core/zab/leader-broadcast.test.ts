@@ -214,6 +214,19 @@ describe('a leadership transfer', () => {
     expect(harness.step({ type: 'transfer' }).takeLog()).toEqual(['step down: leadership is transferred (4)'])
   })
 
+  it('counts a voter that follows without a vote, which votes in the next election, and does not name it', () => {
+    const four = `${three}\nserver.4=h:7:8:observer`
+    const harness = establishedLeader(four, [1]).join(4, 0, { observer: true })
+    harness.takeLog()
+    harness.step({ type: 'transfer' })
+    expect(harness.takeLog()).toEqual([expect.stringMatching(/^warn: .*no quorum without this one/)])
+    harness.identify(2, 7, { observer: true }).ackEpoch(2, 0, -1).step({ type: 'transfer' })
+    expect(harness.takeLog('warn')).toEqual([expect.stringMatching(/no quorum without this one/)])
+    harness.ack(2, z(1, 0)).takeLog()
+    harness.step({ type: 'transfer' })
+    expect(harness.takeLog()).toEqual(['step down: leadership is transferred (1)'])
+  })
+
   it('is refused when the others are no quorum, and canceled when no follower has all transactions in time', () => {
     const harness = establishedLeader(three, [1])
     harness.step({ type: 'transfer' })

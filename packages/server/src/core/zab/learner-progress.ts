@@ -59,9 +59,12 @@ export class LearnerProgress {
 export const awaitsEpoch = ({ state }: LearnerProgress): boolean =>
   state === 'identified' || state === 'epochSent'
 
+/** Returns whether a learner was sent UPTODATE. */
+export const isActive = ({ state }: LearnerProgress): boolean => state === 'active'
+
 /** Returns whether a learner is an active follower, whose ACKs count if it is a voter. */
-export const isActiveFollower = ({ state, isObserver }: LearnerProgress): boolean =>
-  state === 'active' && !isObserver
+export const isActiveFollower = (learner: LearnerProgress): boolean =>
+  isActive(learner) && !learner.isObserver
 
 /** Returns the ids of the active followers. */
 export function activeFollowers(learners: Iterable<LearnerProgress>): Set<ServerId> {

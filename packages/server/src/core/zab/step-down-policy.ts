@@ -2,7 +2,7 @@ import { counterOf } from '@zabra/protocol'
 import type { ServerId } from '../quorum/index.ts'
 import type { CommitTracker } from './commit-tracker.ts'
 import type { LeaderOptions, StepDownReason } from './leader-types.ts'
-import { activeFollowers, isActiveFollower } from './learner-progress.ts'
+import { activeFollowers, isActive, isActiveFollower } from './learner-progress.ts'
 import type { LearnerRegistry } from './learner-registry.ts'
 
 /** The last counter of an epoch. Counter 0 is that of NEWLEADER, and after 0xffffffff the next one would not fit. */
@@ -47,7 +47,8 @@ export class StepDownPolicy {
   /** Starts a leadership transfer, or returns why it is impossible. */
   transfer(tick: number): string | undefined {
     if (!this.canPropose) return 'Leadership cannot be transferred now'
-    const others = activeFollowers(this.#learners)
+    // Those that follow without a vote because they have accepted a later epoch vote in the election (quorum-protocol 8.3).
+    const others = new Set([...this.#learners].filter(isActive).map(({ serverId }) => serverId))
     if (!this.#tracker.isQuorum(others, { useOracle: false }))
       return 'Leadership is not transferred: the other servers are no quorum without this one'
     this.#transferBy = tick + this.#options.syncLimit
