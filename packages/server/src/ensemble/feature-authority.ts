@@ -208,9 +208,7 @@ export class FeatureAuthority implements FinalizesLevels {
       return obstructed('runs Apache ZooKeeper', 0)
     // Its acknowledgements may come from a later epoch than that of this leader.
     if (isVoter && learner?.isObserver === true)
-      return obstructed(
-        'follows without a vote until the next election: hand leadership over (zabra transfer)',
-      )
+      return obstructed('follows without a vote: hand leadership over (zabra transfer) until it votes')
     if (learner !== undefined && learner.extension?.features === undefined)
       return obstructed('runs a release from before feature levels', 0)
     // An observer reports to the follower that it observes, which reports of no other server.

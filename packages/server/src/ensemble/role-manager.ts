@@ -434,7 +434,7 @@ export class RoleManager {
       return this.#enterRole(state, leader)
     const { accepted } = this.#context.database.epochs
     const message =
-      'This server has accepted a later epoch than that of the leader. It follows without a vote until the next election'
+      'This server has accepted a later epoch than that of the leader. It follows without a vote until it takes part in an election'
     this.#context.platform.logger.warn({ leader, epoch, accepted }, message)
     this.#election!.step({ type: 'assigned', state: 'observing', leader })
     this.#enterRole('observing', leader, epoch)

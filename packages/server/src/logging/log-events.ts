@@ -195,9 +195,9 @@ export const logEvents = {
     'Check the release and the configuration of the peer.',
   ),
   'election.later-epoch': warn(
-    'This server has accepted a later epoch than that of the leader. It follows without a vote until the next election',
+    'This server has accepted a later epoch than that of the leader. It follows without a vote until it takes part in an election',
     'This member was part of an election that no quorum has finished.',
-    'Nothing: it votes again after the next election.',
+    'Nothing: it votes again after an election that it joins in time. For one now, hand leadership over (zabra transfer), again if it still has no vote.',
   ),
   'election.last-epoch': error(
     'This member has accepted the last epoch and can elect no leader. Stop all members, run `zabra recover --renumber` on the data folder of the one with the last transaction, and copy its version-2 over those of the others',
