@@ -8,6 +8,8 @@ const PATH = '/api/v1/cluster/finalize'
 /** How long a request takes to a server, and the operator waits after a refusal, in milliseconds. */
 const REQUEST_MS = 0.2
 const PAUSE_MS = 50
+/** How long the operator waits after a leader has handed over, in milliseconds. */
+const HAND_OVER_MS = 500
 /** How long a level takes to a disk at most, in milliseconds. */
 const WRITTEN_MS = 1000
 
@@ -22,6 +24,8 @@ export class LevelOperator {
   readonly #plan: LevelsPlan
   #isHealed = false
   lastAnswer = ''
+  /** Whether the leader has said last that a voter without a vote blocks a level. */
+  #isBlocked = false
   readonly #ports = new Map<SimulatedServer, MemoryHttp>()
 
   constructor(
@@ -83,41 +87,86 @@ export class LevelOperator {
   /** Finalizes the newest level where the plan says so. Resolves to whether it is final within `withinMs`. */
   async conclude(withinMs: number): Promise<boolean> {
     if (!this.#plan.finalizesAtEnd) return true
-    const leader = (): SimulatedServer =>
-      this.#servers.find(({ server }) => server?.role === 'leading' || server?.role === 'standalone') ??
-      this.#servers[0]!
-    void this.finalize(leader, NEWEST_LEVEL, withinMs)
-    const isFinal = (): boolean => this.#monitor.finalized === NEWEST_LEVEL
-    if (await this.#world.run(this.#world.now + withinMs, isFinal)) return true
-    // A voter that has accepted a later epoch stays without a vote until the next one (quorum-protocol 8.3), and blocks the level.
-    if (!this.lastAnswer.includes('follows without a vote')) return false
-    this.#count('levels that wait for the next epoch')
+    void this.finalize(() => this.#leader, NEWEST_LEVEL, withinMs)
+    return this.#unblock(() => this.#monitor.finalized === NEWEST_LEVEL, withinMs)
+  }
+
+  /** Resolves to whether all servers have the same level within `withinMs`, and none waits to be finalized. */
+  async settle(withinMs: number): Promise<boolean> {
+    return this.#unblock(() => this.#monitor.hasSettled, withinMs)
+  }
+
+  /** Gives voters their votes until `isDone`. Resolves to whether that is within `withinMs`, or a voter cannot get one. */
+  async #unblock(isDone: () => boolean, withinMs: number): Promise<boolean> {
+    const until = this.#world.now + withinMs
+    this.#isBlocked = false
+    void this.#giveVotes(() => isDone() || this.#world.now >= until)
+    if (await this.#world.run(until, isDone)) return true
+    // It joins each election after the epoch is chosen, or the others are no quorum without the leader (quorum-protocol 8.3).
+    if (!this.#isBlocked) return false
+    this.#count('levels that wait for a vote')
     return true
   }
 
-  /** Sends a request to a server. Resolves to whether it was accepted; never where the server ends before the request arrives. */
-  async #ask(server: SimulatedServer, level: number | undefined, isDue: () => boolean): Promise<boolean> {
-    const incarnation = server.host.current
-    if (incarnation === undefined || server.server === undefined) return false
-    await new Promise<void>(
-      (resolve) => void incarnation.schedule(REQUEST_MS, 'request to finalize', resolve),
-    )
-    if (!isDue()) return false
-    const body = level === undefined ? '' : JSON.stringify({ level })
-    let answer: TextResponse
-    try {
-      answer = await this.#ports.get(server)!.request(PATH, { method: 'POST', body })
-    } catch {
-      // A server that stops, or cannot write the level, answers with status 500 or not at all.
-      return false
+  /** Hands leadership over until `isDone`, as the leader advises where a voter without a vote blocks a level. */
+  async #giveVotes(isDone: () => boolean): Promise<void> {
+    for (; !isDone(); await this.#pause(HAND_OVER_MS)) {
+      const answer = await this.#request(this.#leader, 'GET', PATH)
+      if (answer?.status !== 200) continue
+      this.lastAnswer = answer.text
+      const { obstacles } = JSON.parse(answer.text) as { readonly obstacles: readonly string[] }
+      this.#isBlocked = obstacles.some((obstacle) => obstacle.includes('follows without a vote'))
+      if (!this.#isBlocked || isDone()) continue
+      const handedOver = await this.#request(this.#leader, 'POST', '/api/v1/leader/transfer')
+      if (handedOver !== undefined) this.#count(`transfer answered with ${handedOver.status}`)
     }
+  }
+
+  get #leader(): SimulatedServer {
+    return (
+      this.#servers.find(({ server }) => server?.role === 'leading' || server?.role === 'standalone') ??
+      this.#servers[0]!
+    )
+  }
+
+  /** Asks a server to finalize a level. Resolves to whether it has accepted. */
+  async #ask(server: SimulatedServer, level: number | undefined, isDue: () => boolean): Promise<boolean> {
+    const body = level === undefined ? '' : JSON.stringify({ level })
+    const answer = await this.#request(server, 'POST', PATH, body, isDue)
+    if (answer === undefined) return false
     const { status, text } = answer
-    if (!incarnation.isAlive) return false
     this.lastAnswer = text
     const isAccepted = status === 200 || status === 202
     this.#count(`finalize answered with ${status}`)
     if (isAccepted) this.#monitor.accepted(server, levelIn(text), status === 200)
     return isAccepted
+  }
+
+  /**
+   * Sends a request to a server if it `isDue` when it arrives. Resolves to the answer, or undefined where there is none; never where the
+   * server ends before the request arrives.
+   */
+  async #request(
+    server: SimulatedServer,
+    method: string,
+    path: string,
+    body = '',
+    isDue = (): boolean => true,
+  ): Promise<TextResponse | undefined> {
+    const incarnation = server.host.current
+    if (incarnation === undefined || server.server === undefined) return undefined
+    await new Promise<void>(
+      (resolve) => void incarnation.schedule(REQUEST_MS, 'request to finalize', resolve),
+    )
+    if (!isDue()) return undefined
+    let answer: TextResponse
+    try {
+      answer = await this.#ports.get(server)!.request(path, { method, body })
+    } catch {
+      // A server that stops, or cannot write the level, answers with status 500 or not at all.
+      return undefined
+    }
+    return incarnation.isAlive ? answer : undefined
   }
 
   /** Installs the newest release where the one that was to start does not read the folder. */
@@ -129,8 +178,8 @@ export class LevelOperator {
     server.featureLevel = NEWEST_LEVEL
   }
 
-  #pause(): Promise<void> {
-    return new Promise((resolve) => void this.#world.schedule(PAUSE_MS, undefined, 'operator waits', resolve))
+  #pause(ms = PAUSE_MS): Promise<void> {
+    return new Promise((resolve) => void this.#world.schedule(ms, undefined, 'operator waits', resolve))
   }
 
   #count(what: string): void {

@@ -346,11 +346,11 @@ class Run {
           this.#violate('levels', `${host.name} has a feature level, and no operator has asked for one`)
       return
     }
-    const { monitor } = this.#levels
-    if (!(await this.#world.run(this.#world.now + FINAL_WITHIN_MS, () => monitor.hasSettled)))
+    const { monitor, operator } = this.#levels
+    if (!(await operator.settle(FINAL_WITHIN_MS)))
       this.#violate(
         'levels',
-        `The levels of all servers were not the same within ${FINAL_WITHIN_MS} ms: ${monitor.describe()}`,
+        `The levels of all servers were not the same within ${FINAL_WITHIN_MS} ms: ${monitor.describe()}; the last answer was ${operator.lastAnswer}`,
       )
     this.#stats.add('runs that end with a feature level', monitor.finalized > 0 ? 1 : 0)
   }
