@@ -105,7 +105,7 @@ describe('the leader of an ensemble', () => {
     learners.push(withoutVote)
     report(withoutVote)
     expect(authority.plan().obstacles).toEqual([
-      'server 3 follows without a vote: hand leadership over (zabra transfer) until it votes',
+      'server 3 follows without a vote: hand leadership over (zabra transfer), or restart the leader where that is refused, until it votes',
     ])
   })
 

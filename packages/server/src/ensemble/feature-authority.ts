@@ -208,7 +208,9 @@ export class FeatureAuthority implements FinalizesLevels {
       return obstructed('runs Apache ZooKeeper', 0)
     // Its acknowledgements may come from a later epoch than that of this leader.
     if (isVoter && learner?.isObserver === true)
-      return obstructed('follows without a vote: hand leadership over (zabra transfer) until it votes')
+      return obstructed(
+        'follows without a vote: hand leadership over (zabra transfer), or restart the leader where that is refused, until it votes',
+      )
     if (learner !== undefined && learner.extension?.features === undefined)
       return obstructed('runs a release from before feature levels', 0)
     // An observer reports to the follower that it observes, which reports of no other server.
