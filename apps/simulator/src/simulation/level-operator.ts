@@ -24,8 +24,8 @@ export class LevelOperator {
   readonly #plan: LevelsPlan
   #isHealed = false
   lastAnswer = ''
-  /** Whether the leader has said last that a voter without a vote blocks a level. */
-  #isBlocked = false
+  /** Whether the leader has refused last to hand over, while a voter without a vote blocks a level. */
+  #isTransferRefused = false
   readonly #ports = new Map<SimulatedServer, MemoryHttp>()
 
   constructor(
@@ -99,26 +99,37 @@ export class LevelOperator {
   /** Gives voters their votes until `isDone`. Resolves to whether that is within `withinMs`, or a voter cannot get one. */
   async #unblock(isDone: () => boolean, withinMs: number): Promise<boolean> {
     const until = this.#world.now + withinMs
-    this.#isBlocked = false
     void this.#giveVotes(() => isDone() || this.#world.now >= until)
     if (await this.#world.run(until, isDone)) return true
-    // It joins each election after the epoch is chosen, or the others are no quorum without the leader (quorum-protocol 8.3).
-    if (!this.#isBlocked) return false
+    // A leader that is a quorum alone chooses its epochs before others connect, and they stay below what the voter has accepted.
+    if (!this.#isTransferRefused) return false
     this.#count('levels that wait for a vote')
     return true
   }
 
-  /** Hands leadership over until `isDone`, as the leader advises where a voter without a vote blocks a level. */
+  /** Does what the leader advises where a voter without a vote blocks a level (quorum-protocol 8.3), until `isDone`. */
   async #giveVotes(isDone: () => boolean): Promise<void> {
+    this.#isTransferRefused = false
     for (; !isDone(); await this.#pause(HAND_OVER_MS)) {
-      const answer = await this.#request(this.#leader, 'GET', PATH)
+      const leader = this.#leader
+      const answer = await this.#request(leader, 'GET', PATH)
       if (answer?.status !== 200) continue
       this.lastAnswer = answer.text
       const { obstacles } = JSON.parse(answer.text) as { readonly obstacles: readonly string[] }
-      this.#isBlocked = obstacles.some((obstacle) => obstacle.includes('follows without a vote'))
-      if (!this.#isBlocked || isDone()) continue
-      const handedOver = await this.#request(this.#leader, 'POST', '/api/v1/leader/transfer')
-      if (handedOver !== undefined) this.#count(`transfer answered with ${handedOver.status}`)
+      if (!obstacles.some((obstacle) => obstacle.includes('follows without a vote'))) {
+        // One that is away may be about to follow without a vote again.
+        if (obstacles.length === 0) this.#isTransferRefused = false
+        continue
+      }
+      if (isDone()) continue
+      const transfer = await this.#request(leader, 'POST', '/api/v1/leader/transfer')
+      if (transfer === undefined) continue
+      this.#count(`transfer answered with ${transfer.status}`)
+      // The others are no quorum without this leader.
+      this.#isTransferRefused = transfer.status === 409
+      if (!this.#isTransferRefused || isDone()) continue
+      leader.crash('kill')
+      leader.start()
     }
   }
 
