@@ -19,7 +19,11 @@ export class CompiledAcl {
   readonly #schemes = new Map<string, SchemeEntries>()
   readonly #granted = new WeakMap<readonly Identity[], number>()
 
+  /** By which the list was compiled. */
+  readonly schemes: ReadonlyMap<string, AclScheme>
+
   constructor(acl: readonly ACL[], schemes: ReadonlyMap<string, AclScheme>) {
+    this.schemes = schemes
     for (const { perms, id: entry } of acl) {
       const { scheme: name, id } = entry
       if (name === 'world' && id === 'anyone') this.#anyone |= perms
@@ -55,30 +59,33 @@ export class CompiledAcl {
   }
 }
 
-/** The compiled lists are dropped when they have more entries together. */
-const MAX_COMPILED_ENTRIES = 100_000
+/** The property of a list that holds its compiled form. */
+const COMPILED = Symbol('compiled')
 
-/** Holds the compiled lists of a server. */
+/** A list, with its compiled form once that was needed. */
+type HeldList = readonly ACL[] & { readonly [COMPILED]?: CompiledAcl }
+
+/**
+ * Compiles lists once each. A list holds its compiled form itself: a table of limited size would compile lists again and again that
+ * are checked in turn, and keep those that no node has any more.
+ */
 export class CompiledAcls {
   readonly #schemes: ReadonlyMap<string, AclScheme>
-  readonly #compiled = new Map<readonly ACL[], CompiledAcl>()
-  #entries = 0
+  /** Entries of the lists that were compiled, ever. */
+  entriesCompiled = 0
 
   constructor(schemes: ReadonlyMap<string, AclScheme>) {
     this.#schemes = schemes
   }
 
-  /** Returns the compiled form of a list. */
+  /** Returns the compiled form of a list, which must not change any more. */
   of(acl: readonly ACL[]): CompiledAcl {
-    let compiled = this.#compiled.get(acl)
-    if (compiled !== undefined) return compiled
-    this.#entries += acl.length
-    if (this.#entries > MAX_COMPILED_ENTRIES) {
-      this.#compiled.clear()
-      this.#entries = acl.length
-    }
-    compiled = new CompiledAcl(acl, this.#schemes)
-    this.#compiled.set(acl, compiled)
+    const held = (acl as HeldList)[COMPILED]
+    if (held?.schemes === this.#schemes) return held
+    this.entriesCompiled += acl.length
+    const compiled = new CompiledAcl(acl, this.#schemes)
+    // Not enumerable: it is no part of the list's value.
+    Reflect.defineProperty(acl, COMPILED, { value: compiled, configurable: true })
     return compiled
   }
 }
