@@ -212,7 +212,7 @@ export class ClientService {
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     this.slicedWork = new SlicedWork(clock, runLater)
     this.#staleWatches = new SlicedWork(clock, (action) => clock.immediate(action))
-    const acls = aclRulesOf(settings)
+    const acls = aclRulesOf(settings, () => this.turnShares.checkNext())
     if (settings.eagerAclCheck && settings.ensemble !== undefined)
       this.eagerAccess = new EagerAccessCheck(tree, acls)
     this.watches = new WatchManager(tree.options.hashKey)
@@ -408,11 +408,11 @@ function sessionTokensOf(settings: ServerSettings): TokenBucket | undefined {
   return new TokenBucket(size, settings.connectionThrottleFillTimeMs, settings.connectionThrottleFillCount)
 }
 
-function aclRulesOf(settings: ServerSettings): AclRules {
+function aclRulesOf(settings: ServerSettings, onLongList: () => void): AclRules {
   const servesTls = settings.secureClientPort !== undefined || settings.webSocketSecure
   const schemes = new Map([
     ...(servesTls ? [['x509', x509Scheme] as const] : []),
     ...(settings.saslAclScheme ? [['sasl', saslScheme] as const] : []),
   ])
-  return new AclRules({ skipACL: settings.skipAcl, schemes })
+  return new AclRules({ skipACL: settings.skipAcl, schemes, onLongList })
 }

@@ -6,7 +6,10 @@ import {
   readMultiResponse,
   writeMultiHeader,
   Reader,
+  Perms,
+  writeCreateRequest,
   writeMultiRequest,
+  type ACL,
   type MultiOperation,
 } from '@zabra/protocol'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -313,6 +316,33 @@ describe('a large read', () => {
       [-8, 0],
     ])
     expect(most).toBeLessThan(6000)
+  })
+
+  it('that restores few watches takes several turns where the nodes have long access control lists', async () => {
+    const { fixture, turns } = await startObserved()
+    const client = await fixture.connect()
+    const longList = (node: number): ACL[] =>
+      Array.from({ length: 1000 }, (_, i) => ({
+        perms: Perms.ALL,
+        id: { scheme: 'ip', id: `10.${node}.${i >> 8}.${i & 255}` },
+      }))
+    for (let i = 0; i < 10; i++)
+      client.ask(i, OpCode.create, (w) =>
+        writeCreateRequest(w, { path: `/${i}`, data: null, acl: longList(i), flags: 0 }),
+      )
+    await fixture.untilIdle()
+    client.frames.length = 0
+    const before = turns()
+    client.ask(-8, OpCode.setWatches, (w) => {
+      w.longNumber(10_000)
+      w.int(0)
+      w.int(10)
+      for (let i = 0; i < 10; i++) w.string(`/${i}`)
+      w.int(0)
+    })
+    await fixture.untilIdle()
+    expect(client.takeReceived()).toEqual(['-8:0'])
+    expect(turns() - before).toBeGreaterThan(9)
   })
 
   it('that restores watches sends the missed events before its reply, and does not delay other clients', async () => {

@@ -110,4 +110,12 @@ describe('a write behind deferred reads', () => {
     )
     expect(weights).toEqual([16, 16, 200])
   })
+
+  it('is started behind multiReads and watches to restore by their parts', () => {
+    for (const type of [OpCode.multiRead, OpCode.setWatches, OpCode.setWatches2]) {
+      expect(weightOf(type, 16_000, small)).toBeGreaterThan(16)
+      expect(weightOf(type, 34_000, small)).toBeGreaterThan(64)
+    }
+    expect(weightOf(OpCode.setWatches, 100, small)).toBe(1)
+  })
 })

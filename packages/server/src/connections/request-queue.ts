@@ -148,6 +148,8 @@ const COSTLY_READS = 16
 const BYTES_OF_READ = 65_536
 /** The fewest bytes of a part of a multiRead: its header, a path of one character, whether it watches. */
 const BYTES_OF_PART = 15
+/** Bytes of parts, or of watches to restore, that count as a small read: 64 of them take some milliseconds. */
+const BYTES_OF_PARTS = 512
 
 /**
  * Returns as how many small reads a deferred one counts. Clients send small multiReads and lists too, behind which writes are started.
@@ -164,8 +166,9 @@ export function weightOf(
   if (isList(type) && mostChildren > CHUNK_THRESHOLD) return MAX_READS_BEFORE_WRITE + 1
   if (type === OpCode.multiRead) {
     const copied = (bytes / BYTES_OF_PART) * Math.min(largestData, ATTACHED_BYTES)
-    return Math.max(COSTLY_READS, Math.floor(copied / BYTES_OF_READ))
+    return Math.max(COSTLY_READS, Math.floor(copied / BYTES_OF_READ), Math.floor(bytes / BYTES_OF_PARTS))
   }
+  if (type === OpCode.setWatches || type === OpCode.setWatches2) return 1 + Math.floor(bytes / BYTES_OF_PARTS)
   return isCostly(type, bytes) || isList(type) ? COSTLY_READS : 1
 }
 

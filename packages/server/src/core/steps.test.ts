@@ -19,6 +19,16 @@ it('a part with a path that is longer than a step is a step of its own', () => {
   expect([long, '/', long, long].map((path) => counter.begins(path))).toEqual([false, true, true, true])
 })
 
+it('a step has fewer parts where long access control lists were looked at for them', () => {
+  const counter = new StepCounter()
+  const begun = short.flatMap((path, i) => {
+    const isFirst = counter.begins(path)
+    counter.addAclEntries(485)
+    return isFirst ? [i] : []
+  })
+  expect(begun.slice(0, 3)).toEqual([3, 6, 9])
+})
+
 it('a transaction is one step while its paths fit into one', () => {
   expect([isOneStep([]), isOneStep(short), isOneStep([...short, '/'])]).toEqual([true, true, false])
   expect(isOneStep(['x'.repeat(20_000), 'x'.repeat(20_000)])).toBe(false)

@@ -4,6 +4,9 @@ export const STEP = 100
 /** Characters of a path that take as long as a part of a transaction. */
 const CHARS_PER_PART = 256
 
+/** Entries of access control lists that take as long as a part. */
+const ENTRIES_PER_PART = 10
+
 /** Returns as how many parts a part with a path counts. */
 export const partsOf = (path: string): number => 1 + Math.floor(path.length / CHARS_PER_PART)
 
@@ -14,6 +17,11 @@ export class StepCounter {
 
   constructor(most = STEP) {
     this.#most = most
+  }
+
+  /** Counts entries of access control lists that were looked at for the parts so far. */
+  addAclEntries(entries: number): void {
+    this.#parts += Math.floor(entries / ENTRIES_PER_PART)
   }
 
   /** Counts a part with a path. Returns whether it is the first one of another step. */

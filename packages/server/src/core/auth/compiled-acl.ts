@@ -35,13 +35,15 @@ export class CompiledAcl {
     }
   }
 
-  /** Returns the permissions that some identity has. */
+  /** Returns the permissions that some identity has, if they were computed for this array of identities. */
+  known(identities: readonly Identity[]): number | undefined {
+    return this.#granted.get(identities)
+  }
+
+  /** Computes the permissions that some identity has. */
   grantedTo(identities: readonly Identity[]): number {
-    let granted = this.#granted.get(identities)
-    if (granted === undefined) {
-      granted = this.#evaluate(identities)
-      this.#granted.set(identities, granted)
-    }
+    const granted = this.#evaluate(identities)
+    this.#granted.set(identities, granted)
     return granted
   }
 
@@ -59,6 +61,12 @@ export class CompiledAcl {
   }
 }
 
+/** To compare an entry with the identities of a client takes this share of the time in which it is compiled. */
+const COMPARED_SHARE = 16
+
+/** A list of so many entries takes a tenth of a millisecond to be compiled. */
+const LONG_LIST = 200
+
 /** The property of a list that holds its compiled form. */
 const COMPILED = Symbol('compiled')
 
@@ -71,18 +79,29 @@ type HeldList = readonly ACL[] & { readonly [COMPILED]?: CompiledAcl }
  */
 export class CompiledAcls {
   readonly #schemes: ReadonlyMap<string, AclScheme>
-  /** Entries of the lists that were compiled, ever. */
-  entriesCompiled = 0
+  readonly #onLong: () => void
+  /** Entries that were compiled, ever; those that were compared with other identities count less. */
+  entriesVisited = 0
 
-  constructor(schemes: ReadonlyMap<string, AclScheme>) {
+  /** Calls `onLong` when a list has taken some tenths of a millisecond. */
+  constructor(schemes: ReadonlyMap<string, AclScheme>, onLong: () => void) {
     this.#schemes = schemes
+    this.#onLong = onLong
   }
 
-  /** Returns the compiled form of a list, which must not change any more. */
-  of(acl: readonly ACL[]): CompiledAcl {
+  /** Returns the permissions that some identity has. The list must not change any more. */
+  grantedTo(acl: readonly ACL[], identities: readonly Identity[]): number {
     const held = (acl as HeldList)[COMPILED]
-    if (held?.schemes === this.#schemes) return held
-    this.entriesCompiled += acl.length
+    if (held?.schemes !== this.#schemes) return this.#compile(acl).grantedTo(identities)
+    const known = held.known(identities)
+    if (known !== undefined) return known
+    this.entriesVisited += Math.ceil(acl.length / COMPARED_SHARE)
+    return held.grantedTo(identities)
+  }
+
+  #compile(acl: readonly ACL[]): CompiledAcl {
+    this.entriesVisited += acl.length
+    if (acl.length >= LONG_LIST) this.#onLong()
     const compiled = new CompiledAcl(acl, this.#schemes)
     // Not enumerable: it is no part of the list's value.
     Reflect.defineProperty(acl, COMPILED, { value: compiled, configurable: true })

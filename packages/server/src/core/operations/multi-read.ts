@@ -32,6 +32,8 @@ const MAX_REPLY_BYTES = 8 * 2 ** 20
 const MAX_NAME_BYTES = 2 * 2 ** 20
 /** A short name takes as long as one of 20 bytes. */
 const MAX_NAMES = 131_072
+/** Entries of long access control lists that were not looked at before: these take some milliseconds, later requests nothing. */
+const MAX_ACL_ENTRIES = 20_000
 
 /** Executes all parts on one state of the tree: long lists of children are captured now, and written in steps. */
 function multiRead(context: Context, body: Reader, writer: Writer, caller: Caller): number | ChunkedReply {
@@ -61,6 +63,7 @@ function readParts(
   let failure: number = ErrorCode.OK
   let nameBytes = 0
   let names = 0
+  const mostVisited = context.acls.entriesVisited + MAX_ACL_ENTRIES
   for (let { type, done } = readMultiHeader(body); !done; { type, done } = readMultiHeader(body)) {
     const node = readNode(context, body)
     if (node === undefined) {
@@ -86,6 +89,8 @@ function readParts(
         'Expected reads of 8 MiB, and 131,072 names of 2 MiB in short lists, at most together',
         'a multi',
       )
+    if (context.acls.entriesVisited > mostVisited)
+      body.fail(`Expected ${MAX_ACL_ENTRIES} new entries of long access control lists at most`, 'a multi')
     if (err === ErrorCode.OK) continue
     writer.truncate(mark)
     writeMultiHeader(writer, { type: OpCode.error, done: false, err })

@@ -197,6 +197,28 @@ describe('a multiRead', () => {
     expect(large(8)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
   })
 
+  it('fails where it compiles lists of more than 20,000 entries, and succeeds once most of them are compiled', ({
+    fixture,
+  }) => {
+    const list = (node: number): ACL[] =>
+      Array.from({ length: 1000 }, (_, i) => ({
+        perms: Perms.ALL,
+        id: { scheme: 'ip', id: i === 0 ? '127.0.0.1' : `10.${node}.${i >> 8}.${i & 255}` },
+      }))
+    for (let i = 0; i < 25; i++) fixture.create(`/long${i}`, null, list(i))
+    const readAll = (): Answer =>
+      fixture.ask(OpCode.multiRead, (w) => {
+        for (let i = 0; i < 25; i++) {
+          writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+          w.string(`/long${i}`)
+          w.bool(false)
+        }
+        writeMultiHeader(w, { type: -1, done: true, err: -1 })
+      })
+    expect(readAll()).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+    expect(readAll().err).toBe(ErrorCode.OK)
+  })
+
   it.for([
     ['of 16,384 parts is answered', 16_384, '/none', ErrorCode.OK],
     ['of more parts fails', 16_385, '/none', ErrorCode.MARSHALLINGERROR],

@@ -7,10 +7,14 @@ import type { ReadContext } from './types.ts'
 /** Watches that are restored in one step, and bytes of a request after which a step ends. */
 const WATCHES_PER_STEP = 500
 const BYTES_PER_STEP = 1 << 16
+/** Where a list has had so many entries, a small request may take several turns too: it names hundreds of nodes. */
+const LONG_LIST = 100
+/** Entries of long access control lists that are looked at in one step. */
+const ACL_ENTRIES_PER_STEP = 1000
 /** Paths that are checked in one step. */
 const CHECKED_PER_STEP = 5000
 /** Bytes of a request from which on its watches are restored in several turns. */
-const CHUNKED_BYTES = 1 << 16
+const CHUNKED_BYTES = 1 << 14
 
 type WatchKind = 'data' | 'exist' | 'child' | 'persistent' | 'recursive'
 /** In the order of their lists in a request; `setWatches` has the first three. */
@@ -29,7 +33,7 @@ export function restoreWatches(
 ): number | ChunkedReply {
   const kinds = op === OpCode.setWatches ? KINDS.slice(0, 3) : KINDS
   const { offset, remaining } = body
-  if (remaining < CHUNKED_BYTES) {
+  if (remaining < CHUNKED_BYTES && context.tree.acls.longest < LONG_LIST) {
     if (!runToEnd(check(body, kinds))) return ErrorCode.MARSHALLINGERROR
     body.offset = offset
     runToEnd(restoreInSteps(context, body, kinds, listener, true))
@@ -58,15 +62,18 @@ function* restoreInSteps(
   const since = Number(body.long())
   let restored = 0
   let from = body.offset
+  let visited = context.acls.entriesVisited
   for (const kind of kinds) {
     for (let left = body.int(); left > 0; left--) {
       const known = context.tree.store.findFromReader(body)
       // The tree has the path of a znode already, so that the watch takes no memory for another copy of it.
       const path = known === -1 ? body.string() : context.tree.pathOf(known)
       if (path !== null) restore(context, kind, { path, known }, since, listener)
-      if (++restored % WATCHES_PER_STEP !== 0 && body.offset - from < BYTES_PER_STEP) continue
+      const isStep = ++restored % WATCHES_PER_STEP === 0 || body.offset - from >= BYTES_PER_STEP
+      if (!isStep && context.acls.entriesVisited - visited < ACL_ENTRIES_PER_STEP) continue
       from = body.offset
       yield
+      visited = context.acls.entriesVisited
       while (!isInPlace && context.tree.isApplying) yield
     }
   }

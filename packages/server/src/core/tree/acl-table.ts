@@ -20,6 +20,8 @@ interface Entry {
 export class AclTable {
   readonly #entries = new NumberMap<Entry>()
   readonly #ids: PathMap<number>
+  /** The most entries that a list has had. */
+  longest = 0
   #last = 0
   /** Id of the open list, which nearly every node has; undefined when it was not looked up yet, or has no uses. */
   #open: number | undefined
@@ -46,6 +48,7 @@ export class AclTable {
       const copy = list.map(({ perms, id: { scheme, id: name } }) => ({ perms, id: { scheme, id: name } }))
       this.#ids.set(key, hash, id)
       this.#entries.set(id, { list: copy, key, hash, uses: 1 })
+      this.longest = Math.max(this.longest, list.length)
     } else this.#entries.get(id)!.uses++
     return id
   }
@@ -102,6 +105,7 @@ export class AclTable {
     const hash = this.#ids.hash(key)
     this.#entries.set(id, { list, key, hash, uses: this.#entries.get(id)?.uses ?? 0 })
     this.#ids.set(key, hash, id)
+    this.longest = Math.max(this.longest, list.length)
     this.#last = Math.max(this.#last, id)
     this.#open = undefined
   }

@@ -65,7 +65,9 @@ export function* applyMulti(
   const step = new StepCounter()
   for (const sub of txns) {
     if (step.begins('path' in sub ? sub.path : '')) yield
+    const visited = sink?.aclEntriesVisited ?? 0
     if (isApplied) tree.applyPart(header, sub, sink)
+    step.addAclEntries((sink?.aclEntriesVisited ?? 0) - visited)
     part?.(sub, isApplied)
   }
 }
@@ -83,7 +85,9 @@ export function* applyCloseSession(
   const step = new StepCounter()
   for (const path of paths2Delete) {
     if (step.begins(path)) yield
+    const visited = sink?.aclEntriesVisited ?? 0
     tree.remove(zxid, path, sink)
+    step.addAclEntries((sink?.aclEntriesVisited ?? 0) - visited)
   }
   // A copy: the index changes as nodes are removed. Nodes that a later transaction has created, in a snapshot that holds its
   // effects already, stay.

@@ -14,6 +14,8 @@ export interface TreeOptions extends OwnerRules {
 
 /** Receives the changes of the tree, in the order in which watches must fire. */
 export interface ChangeSink {
+  /** Entries of long access control lists that were looked at to notify watchers, ever. */
+  readonly aclEntriesVisited?: number
   created(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void
   /** `acl` is the last one that the node had. */
   deleted(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void

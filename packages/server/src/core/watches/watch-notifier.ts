@@ -31,6 +31,11 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
     return this.#watches.ancestorsVisited
   }
 
+  /** As in `AclRules`. */
+  get aclEntriesVisited(): number {
+    return this.#rules.entriesVisited
+  }
+
   constructor(watches: WatchManager<L>, rules: AclRules, stats = new WatchStats()) {
     this.#watches = watches
     this.#rules = rules
