@@ -1,12 +1,13 @@
 import { Writer } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
-import type { Tree, TreeCursor } from '../core/tree/index.ts'
+import type { AclView, Tree, TreeCursor } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
   END_OF_NODES,
   STREAM_SIGNATURE,
+  writeAcls,
   writeNode,
-  writeSessionsAndAcls,
+  writeSessions,
   type SessionTimeouts,
 } from '../persistence/index.ts'
 import { yieldToEventLoop } from './chunk-pipe.ts'
@@ -22,14 +23,18 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
   readonly #clock: Clock
   readonly #cursor: TreeCursor
   readonly #writer = new Writer(1 << 17)
+  readonly #acls: AclView
+  readonly #aclSteps: Generator<void>
   #state: 'new' | 'streaming' | 'ended' = 'new'
 
   constructor(tree: Tree, sessions: SessionTimeouts, clock: Clock) {
     this.#tree = tree
     this.#clock = clock
     this.zxid = tree.lastZxid
-    // Encoded now, so that the tables are those of the zxid. Later changes follow as transactions after the stream.
-    writeSessionsAndAcls(this.#writer, tree, sessions)
+    // The tables are those of the zxid. Later changes follow as transactions after the stream.
+    this.#acls = tree.acls.view()
+    writeSessions(this.#writer, sessions, this.#acls)
+    this.#aclSteps = writeAcls(this.#writer, this.#acls)
     this.#cursor = tree.scan()
   }
 
@@ -46,6 +51,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
     if (this.#state === 'ended') return { done: true, value: undefined }
     this.#state = 'streaming'
     const w = this.#writer
+    while (w.length < CHUNK_BYTES && this.#aclSteps.next().done !== true);
     let more = true
     for (let nodes = 0; more && nodes < CHUNK_NODES && w.length < CHUNK_BYTES; nodes++)
       more = this.#cursor.next(1, (node) => writeNode(w, this.#tree, node))
@@ -65,6 +71,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
   #end(): void {
     if (this.#state === 'ended') return
     this.#state = 'ended'
+    this.#acls.close()
     this.#cursor.close()
   }
 }

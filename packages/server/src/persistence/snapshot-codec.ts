@@ -1,5 +1,5 @@
 import { writeACL, type Writer } from '@zabra/protocol'
-import type { Tree } from '../core/tree/index.ts'
+import type { AclView, Tree } from '../core/tree/index.ts'
 import type { SessionId } from '../core/types.ts'
 
 /** "ZKSN". */
@@ -12,20 +12,24 @@ export const STREAM_SIGNATURE = 'BenWasHere'
 /** Sessions with their timeouts in milliseconds. */
 export type SessionTimeouts = Iterable<readonly [SessionId, number]>
 
-/** Writes sessions and access control lists as they are now. Later changes follow as transactions after the snapshot. */
-export function writeSessionsAndAcls(w: Writer, tree: Tree, sessions: SessionTimeouts): void {
+/** Writes sessions as they are now, and the number of access control lists in a view. Later changes follow as transactions. */
+export function writeSessions(w: Writer, sessions: SessionTimeouts, acls: AclView): void {
   const list = [...sessions]
   w.int(list.length)
   for (const [id, timeoutMs] of list) {
     w.long(id)
     w.int(timeoutMs)
   }
-  const acls = tree.acls.entries()
-  w.int(acls.length)
-  for (const [id, acl] of acls) {
+  w.int(acls.count)
+}
+
+/** Writes the lists of a view. Yields after each: they may have many megabytes together. */
+export function* writeAcls(w: Writer, { lists }: AclView): Generator<void> {
+  for (const [id, acl] of lists) {
     w.longNumber(id)
     w.int(acl.length)
     for (const entry of acl) writeACL(w, entry)
+    yield
   }
 }
 

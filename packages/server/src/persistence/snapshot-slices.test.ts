@@ -67,6 +67,19 @@ describe('takeSnapshot', () => {
     expect(writes.reduce((sum, length) => sum + length, 0)).toBe(bytes)
   })
 
+  it('writes access control lists in slices of 64 KiB too', async () => {
+    const { options, writes, load } = await given()
+    const tree = treeOf(OWN)
+    for (let zxid = 1; zxid <= 10; zxid++) {
+      const acl = [{ perms: 31, id: { scheme: 'digest', id: `${zxid}:${'x'.repeat(30_000)}` } }]
+      tree.apply({ sessionId: 1n, cxid: 1, zxid, time: 1 }, createOf(`/${zxid}`, { acl }))
+    }
+    const { file, zxid } = await takeSnapshot(tree, [], options)
+    expect(writes.map((length) => Math.round(length / 30_000))).toEqual([3, 3, 3, 1])
+    const loaded = await load(file, zxid)
+    expect(loaded.tree.acls.entries()).toEqual(tree.acls.entries())
+  })
+
   it('lets other work run between two slices', async () => {
     let turns = 0
     let isOver = false

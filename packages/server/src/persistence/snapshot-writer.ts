@@ -1,9 +1,9 @@
 import { adler32, Writer } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk, DiskWriter } from '@zabra/runtime'
-import type { Tree } from '../core/tree/index.ts'
+import type { AclView, Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
 import { snapshotName, type SnapshotKind } from './file-names.ts'
-import { END_OF_NODES, SNAPSHOT_MAGIC, writeNode, writeSessionsAndAcls } from './snapshot-codec.ts'
+import { END_OF_NODES, SNAPSHOT_MAGIC, writeAcls, writeNode, writeSessions } from './snapshot-codec.ts'
 import { SnappyCompressor } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
@@ -115,10 +115,16 @@ class SnapshotFileWriter {
     sessions: Iterable<readonly [SessionId, number]>,
   ): Promise<{ lastZxid: Zxid; nodes: number; bytes: number }> {
     const cursor = tree.scan()
+    const acls = tree.acls.view()
     let nodes = 0
     try {
-      // Sessions and lists are encoded in one turn; later changes are in the log after the zxid of the name.
-      this.#head(tree, sessions)
+      // Sessions are encoded now; later changes are in the log after the zxid of the name.
+      this.#head(sessions, acls)
+      for (const _ of writeAcls(this.#writer, acls)) {
+        if (this.#writer.length <= SLICE_BYTES) continue
+        this.#options.signal?.throwIfAborted()
+        await this.#drain()
+      }
       for (let more = true; more;) {
         this.#options.signal?.throwIfAborted()
         // A slice ends at its limit of nodes or bytes, whichever is reached first.
@@ -142,18 +148,19 @@ class SnapshotFileWriter {
       await this.#syncing
       return { lastZxid, nodes, bytes: this.#position }
     } finally {
+      acls.close()
       cursor.close()
       // The caller closes the file next. A failure of the sync has been thrown already, or another error has come first.
       await this.#syncing?.catch(() => {})
     }
   }
 
-  #head(tree: Tree, sessions: Iterable<readonly [SessionId, number]>): void {
+  #head(sessions: Iterable<readonly [SessionId, number]>, acls: AclView): void {
     const w = this.#writer
     w.int(SNAPSHOT_MAGIC)
     w.int(2)
     w.long(-1n)
-    writeSessionsAndAcls(w, tree, sessions)
+    writeSessions(w, sessions, acls)
   }
 
   #tail(tree: Tree, lastZxid: Zxid): void {

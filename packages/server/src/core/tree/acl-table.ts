@@ -11,7 +11,21 @@ interface Entry {
   readonly key: string
   readonly hash: number
   uses: number
+  /** Whether it has no uses, and is kept for a view. */
+  isKept: boolean
 }
+
+/** The lists of a table at one time. */
+export interface AclView {
+  readonly count: number
+  /** Yields `count` lists with their ids. */
+  readonly lists: Iterable<readonly [id: number, list: readonly ACL[]]>
+  /** Ends the view. */
+  close(): void
+}
+
+/** Lists that were kept for a view, and are removed at once. */
+const REMOVED_AT_ONCE = 2
 
 /**
  * Holds access control lists by id, with reference counts, so that equal lists are stored once. A snapshot contains the table
@@ -23,6 +37,11 @@ export class AclTable {
   /** The most entries that a list has had. */
   longest = 0
   #last = 0
+  /** Views that are open. */
+  readonly #views = new Set<AclView>()
+  /** Ids of lists that were kept for views; some may have uses again. */
+  readonly #unused: number[] = []
+  #kept = 0
   /** Id of the open list, which nearly every node has; undefined when it was not looked up yet, or has no uses. */
   #open: number | undefined
 
@@ -40,6 +59,7 @@ export class AclTable {
   }
 
   #use(list: readonly ACL[]): number {
+    this.#removeUnused()
     const key = keyOf(list)
     const hash = this.#ids.hash(key)
     let id = this.#ids.get(key, hash)
@@ -47,9 +67,9 @@ export class AclTable {
       id = ++this.#last
       const copy = list.map(({ perms, id: { scheme, id: name } }) => ({ perms, id: { scheme, id: name } }))
       this.#ids.set(key, hash, id)
-      this.#entries.set(id, { list: copy, key, hash, uses: 1 })
+      this.#entries.set(id, { list: copy, key, hash, uses: 1, isKept: false })
       this.longest = Math.max(this.longest, list.length)
-    } else this.#entries.get(id)!.uses++
+    } else this.#addUses(this.#entries.get(id)!, 1)
     return id
   }
 
@@ -64,16 +84,43 @@ export class AclTable {
     if (id === OPEN_ACL_ID) return true
     const entry = this.#entries.get(id)
     if (entry === undefined) return false
-    entry.uses += times
+    this.#addUses(entry, times)
     return true
+  }
+
+  #addUses(entry: Entry, times: number): void {
+    entry.uses += times
+    if (!entry.isKept || entry.uses === 0) return
+    entry.isKept = false
+    this.#kept--
   }
 
   /** Removes a use. A list without uses is removed. */
   release(id: number): void {
     const entry = this.#entries.get(id)
     if (entry === undefined || entry.uses === 0) return
-    if (entry.uses > 1) entry.uses--
-    else this.#remove(id, entry)
+    entry.uses--
+    if (entry.uses === 0) this.#endUse(id, entry)
+    this.#removeUnused()
+  }
+
+  #endUse(id: number, entry: Entry): void {
+    if (this.#views.size === 0) return this.#remove(id, entry)
+    if (id === this.#open) this.#open = undefined
+    entry.isKept = true
+    this.#kept++
+    this.#unused.push(id)
+  }
+
+  /** Removes some of the lists that were kept: a view of a large table may have left very many. */
+  #removeUnused(): void {
+    for (let i = 0; i < REMOVED_AT_ONCE && this.#unused.length > 0 && this.#views.size === 0; i++) {
+      const id = this.#unused.pop()!
+      const entry = this.#entries.get(id)
+      if (entry?.isKept !== true) continue
+      this.#kept--
+      this.#remove(id, entry)
+    }
   }
 
   #remove(id: number, { key, hash }: Entry): void {
@@ -103,7 +150,7 @@ export class AclTable {
   load(id: number, list: readonly ACL[]): void {
     const key = keyOf(list)
     const hash = this.#ids.hash(key)
-    this.#entries.set(id, { list, key, hash, uses: this.#entries.get(id)?.uses ?? 0 })
+    this.#entries.set(id, { list, key, hash, uses: this.#entries.get(id)?.uses ?? 0, isKept: false })
     this.#ids.set(key, hash, id)
     this.longest = Math.max(this.longest, list.length)
     this.#last = Math.max(this.#last, id)
@@ -115,8 +162,25 @@ export class AclTable {
     for (const [id, entry] of this.#entries) if (entry.uses === 0) this.#remove(id, entry)
   }
 
+  /** The number of lists, without those that are kept for a view alone. */
   get size(): number {
-    return this.#entries.size
+    return this.#entries.size - this.#kept
+  }
+
+  /** Returns the lists of now, to be iterated in steps while others are added and removed. No list is removed until it is closed. */
+  view(): AclView {
+    const entries = this.#entries
+    const last = this.#last
+    const view = {
+      count: entries.size,
+      // Lists that are added have higher ids.
+      lists: (function* () {
+        for (const [id, { list }] of entries) if (id <= last) yield [id, list] as const
+      })(),
+      close: () => void this.#views.delete(view),
+    }
+    this.#views.add(view)
+    return view
   }
 
   entries(): [number, readonly ACL[]][] {

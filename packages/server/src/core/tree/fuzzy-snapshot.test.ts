@@ -1,4 +1,4 @@
-import { CreateMode, nameOf, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE } from '@zabra/protocol'
+import { CreateMode, nameOf, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, type ACL } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeRequest, PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
@@ -100,7 +100,7 @@ function seen(tree: Tree): object {
 function recovered(
   fixture: SnapshotFixture,
   before: number,
-  lists: [number, typeof OPEN_ACL_UNSAFE][],
+  lists: readonly (readonly [number, readonly ACL[]])[],
 ): Tree {
   const tree = new Tree({ extendedTypes: true, digest: true })
   tree.clear()
@@ -121,12 +121,23 @@ describe('a fuzzy snapshot', () => {
           const fixture = new SnapshotFixture()
           for (const one of before) if (one.do !== 'walk') fixture.take(one)
           const start = fixture.tree.lastZxid
-          const lists = fixture.tree.acls.entries() as [number, typeof OPEN_ACL_UNSAFE][]
+          const acls = fixture.tree.acls.view()
+          const left = acls.lists[Symbol.iterator]()
+          const lists: (readonly [number, readonly ACL[]])[] = []
+          const takeList = (): boolean => {
+            const { done, value } = left.next()
+            if (done !== true) lists.push(value)
+            return done !== true
+          }
           const cursor = fixture.tree.scan()
           for (const one of during) {
             if (one.do === 'walk') cursor.next(one.nodes, (node) => fixture.keep(node))
             else fixture.take(one)
+            takeList()
           }
+          while (takeList());
+          expect(lists).toHaveLength(acls.count)
+          acls.close()
           cursor.next(Infinity, (node) => fixture.keep(node))
           cursor.close()
           expect(seen(recovered(fixture, start, lists))).toEqual(seen(fixture.tree))

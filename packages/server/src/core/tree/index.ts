@@ -13,7 +13,7 @@ export {
 export { TreeCursor } from './cursor.ts'
 export { NODE_TAIL_BYTES, type BulkLoader } from './bulk-load.ts'
 export { NamespaceTraffic } from './namespace-traffic.ts'
-export { AclTable, OPEN_ACL_ID } from './acl-table.ts'
+export { AclTable, OPEN_ACL_ID, type AclView } from './acl-table.ts'
 export {
   copyStatFields,
   crcPrefix,
