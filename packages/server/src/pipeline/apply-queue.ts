@@ -12,7 +12,7 @@ import {
 } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import { hasLongPath, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
+import { isLongTxn, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type { AcceptedWrite, PipelineContext, WriteCallback } from './types.ts'
 
 /**
@@ -167,7 +167,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
         break
       }
       const write = this.#queue.shift()!
-      isLong = hasLongPath(write.logged.txn)
+      isLong = isLongTxn(write.logged.txn)
       if (write.callback === undefined) this.#foreign--
       if (appliesInSteps(this.#options.tree, write.logged.txn)) this.#applying.run(this.#applyInSteps(write))
       else this.#apply(write)

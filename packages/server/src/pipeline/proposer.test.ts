@@ -1,4 +1,15 @@
-import { CreateMode, ErrorCode, OpCode, Reader } from '@zabra/protocol'
+import {
+  CreateMode,
+  ErrorCode,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Perms,
+  Reader,
+  writeCreateRequest,
+  Writer,
+  writeSetACLRequest,
+  type ACL,
+} from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { isLargeRequest } from './proposer.ts'
 import { createBody, leaderFixture, SESSION } from './testing/leader-fixture.ts'
@@ -68,15 +79,34 @@ describe('Proposer', () => {
     expect([log.appended.length, log.payloads.length]).toEqual([1, 1])
   })
 
-  it('takes a multi for large from 8,193 bytes on, and other requests from a path of 65,537 bytes on', () => {
+  it('takes a multi for large from 8,193 bytes on, and other requests from 64 KiB of a path or access control list on', () => {
     const body = (length: number) => new Reader(new Uint8Array(length))
+    const long: ACL[] = [{ perms: Perms.ALL, id: { scheme: 'digest', id: `u:${'h'.repeat(65_600)}` } }]
+    const [path, flags, data, acl] = ['/a', 0, new Uint8Array(100_000), OPEN_ACL_UNSAFE]
+    const requestOf = (write: (w: Writer) => void): Reader => {
+      const w = new Writer()
+      write(w)
+      return new Reader(w.take())
+    }
     expect([
       isLargeRequest(OpCode.multi, body(8192)),
       isLargeRequest(OpCode.multi, body(8193)),
-      isLargeRequest(OpCode.create, body(100_000)),
+      isLargeRequest(
+        OpCode.create,
+        requestOf((w) => writeCreateRequest(w, { path, data, acl, flags })),
+      ),
+      isLargeRequest(
+        OpCode.create2,
+        requestOf((w) => writeCreateRequest(w, { path, data: null, acl: long, flags })),
+      ),
+      isLargeRequest(
+        OpCode.setACL,
+        requestOf((w) => writeSetACLRequest(w, { path, acl: long, version: -1 })),
+      ),
+      isLargeRequest(OpCode.create, new Reader(new Uint8Array(100_000).fill(0xff))),
       isLargeRequest(OpCode.create, new Reader(createBody(`/${'n'.repeat(65_535)}`))),
       isLargeRequest(OpCode.create, new Reader(createBody(`/${'n'.repeat(65_536)}`))),
-    ]).toEqual([false, true, false, false, true])
+    ]).toEqual([false, true, false, true, true, false, false, true])
   })
 
   it('prepares and encodes a creation of a node with a long name in later turns than that of its receipt', async () => {

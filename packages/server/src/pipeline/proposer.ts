@@ -20,6 +20,13 @@ import type {
 /** A multi of more bytes is prepared in steps, and a request with a longer path. */
 const LARGE_BYTES = 8192
 const LONG_PATH_BYTES = 65_536
+const LONG_ACL_BYTES = 65_536
+const CREATES: ReadonlySet<number> = new Set([
+  OpCode.create,
+  OpCode.create2,
+  OpCode.createContainer,
+  OpCode.createTTL,
+])
 /** Encoded transactions share a buffer until it holds this many bytes. */
 const SHARED_BYTES = 60_000
 const NO_PAYLOAD = new Uint8Array(0)
@@ -304,10 +311,21 @@ export class Proposer<L extends NotifiedWatcher> {
 
 /** Whether a request is prepared in steps. */
 export const isLargeRequest = (type: number, body: Reader): boolean =>
-  body.remaining > LARGE_BYTES && (type === OpCode.multi || hasLongPath(body))
+  body.remaining > LARGE_BYTES && (type === OpCode.multi || hasLongPath(body) || hasLongAcl(type, body))
 
 const hasLongPath = (body: Reader): boolean =>
   body.remaining > LONG_PATH_BYTES && body.view.getInt32(body.offset) > LONG_PATH_BYTES
+
+/** Whether the access control list of a request takes milliseconds to be checked, encoded and stored, each. */
+function hasLongAcl(type: number, { view, offset, remaining }: Reader): boolean {
+  if (remaining <= LONG_ACL_BYTES) return false
+  if (type === OpCode.setACL) return true
+  if (!CREATES.has(type)) return false
+  const pathBytes = view.getInt32(offset)
+  if (pathBytes < 0 || pathBytes > remaining - 8) return false
+  const dataBytes = Math.max(0, view.getInt32(offset + 4 + pathBytes))
+  return remaining - 8 - pathBytes - dataBytes > LONG_ACL_BYTES
+}
 
 /** Bytes of the proof of a session's user. */
 const PROOF_BYTES = 16
