@@ -39,6 +39,10 @@ const LONG_WATCHES = 3500
 /** What rows of lists with long names have in common. */
 const LONG_NAMES = 'nodes with names or paths of 10,000 characters'
 const IDENTITIES = 99
+/** Nodes with access control lists of their own. */
+const LISTED = 300
+/** What rows of these nodes have in common. */
+const OWN_LISTS = `${LISTED} nodes with lists of 1,000 addresses`
 /** The session that makes nodes lives on while rows without it take long. */
 const PING_MS = 5000
 const EPHEMERALS = 100_000
@@ -459,6 +463,83 @@ export const clientHolds: Case = {
           ),
         ))
       known.destroy()
+      const guardian = await openSession(port)
+      const digests = (count: number, length: number, seed = 0): ACL[] =>
+        Array.from({ length: count }, (_, i) => ({
+          perms: Perms.ALL,
+          id: { scheme: 'digest', id: `${seed}.${i}:${'h'.repeat(length)}` },
+        }))
+      await makeNode(guardian, '/few', digests(8, 28))
+      const identified = `a multiRead of 16,000 checks of 8 access entries against ${IDENTITIES} identities`
+      if (isMeasured(identified)) {
+        await guardian.requestMany(IDENTITIES, OpCode.auth, digest(120))
+        await test(identified, () =>
+          guardian.request(OpCode.multiRead, (w) => {
+            for (let i = 0; i < 16_000; i++) {
+              writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+              readOf('/few')(w)
+            }
+            writeMultiHeader(w, { type: -1, done: true, err: -1 })
+          }),
+        )
+      }
+      guardian.destroy()
+      if (isMeasured(OWN_LISTS)) {
+        const [owner, watching] = [await openSession(port), await openSession(port)]
+        for (const folder of ['/own', '/temporary']) await makeNode(owner, folder)
+        const guarded = (folder: string, flags: number) => (w: Writer, i: number) =>
+          writeCreateRequest(w, {
+            path: `${folder}/${i}`,
+            data: noData,
+            acl: [...asAcl(999), { perms: Perms.ALL, id: { scheme: 'ip', id: `9.9.${i >> 8}.${i & 255}` } }],
+            flags,
+          })
+        await owner.requestMany(LISTED, OpCode.create, guarded('/own', CreateMode.PERSISTENT))
+        const own = (i: number): string => `/own/${i % LISTED}`
+        await test(`setWatches of 800 paths of ${OWN_LISTS}`, () =>
+          watching.request(OpCode.setWatches, (w) => {
+            w.long(0n)
+            w.int(800)
+            for (let i = 0; i < 800; i++) w.string(own(i))
+            w.int(0)
+            w.int(0)
+          }))
+        await test(`getData of ${OWN_LISTS}`, () =>
+          watching.requestMany(LISTED, OpCode.getData, (w, i) => readOf(own(i))(w)))
+        await test(`a multiRead of 3,000 getData of ${OWN_LISTS}`, () =>
+          watching.request(OpCode.multiRead, (w) => {
+            for (let i = 0; i < 3000; i++) {
+              writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+              readOf(own(i))(w)
+            }
+            writeMultiHeader(w, { type: -1, done: true, err: -1 })
+          }))
+        await watching.request(OpCode.addWatch, addWatch(WatchMode.PERSISTENT_RECURSIVE)('/temporary'))
+        await owner.requestMany(LISTED, OpCode.create, guarded('/temporary', CreateMode.EPHEMERAL))
+        await test(`the end of a session with ${OWN_LISTS}, watched`, async () => {
+          await owner.close()
+          await new Promise((resolve) => setTimeout(resolve, 500))
+        })
+        watching.destroy()
+      }
+      const queued = '4 × the largest multiRead of getData between two writes'
+      if (isMeasured(queued)) {
+        const reading = await openSession(port)
+        const write = (): Promise<unknown> => reading.request(OpCode.setData, (w) => setData(w, '/m'))
+        const read = (): Promise<unknown> =>
+          reading.request(OpCode.multiRead, (w) => {
+            for (let i = 0; i < 16_000; i++) {
+              writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+              readOf('/m')(w)
+            }
+            writeMultiHeader(w, { type: -1, done: true, err: -1 })
+          })
+        await test(queued, () => Promise.all([write(), read(), read(), read(), read(), write()]))
+        reading.destroy()
+      }
+      await one('an access control list of 1,000 entries of a thousand characters', OpCode.create, (w) =>
+        writeCreateRequest(w, { path: '/wide', data: noData, acl: digests(1000, 1000), flags: 0 }),
+      )
       await one('credentials of the largest request', OpCode.auth, (w) => digest(REQUEST_BYTES)(w, 0))
       await one('an access control list of the largest request', OpCode.create, (w) => {
         w.string('/refused')
