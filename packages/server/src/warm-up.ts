@@ -1,9 +1,22 @@
-import { adler32, crc32, Perms, readText, type ACL } from '@zabra/protocol'
+import {
+  adler32,
+  crc32,
+  OpCode,
+  Perms,
+  Reader,
+  readText,
+  Writer,
+  writeMultiHeader,
+  type ACL,
+} from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import { AclRules } from './core/auth/index.ts'
 import { hashText } from './core/path-prefixes.ts'
+import { PieceWriter } from './core/piece-writer.ts'
+import { ReadHandlers } from './core/reads/index.ts'
+import { Tree } from './core/tree/index.ts'
 import { PathIndex } from './core/tree/path-index.ts'
-import { WatchManager } from './core/watches/index.ts'
+import { WatchManager, WatchNotifier, type NotifiedWatcher } from './core/watches/index.ts'
 
 /** Bytes in one turn: none of them takes a millisecond before the loops are compiled. */
 const STEP_BYTES = 1 << 13
@@ -13,10 +26,12 @@ const TURNS = 200
 const ENTRIES = 20
 /** Levels of a changed path, each with a recursive watch. */
 const LEVELS = 100
+/** Parts of a multiRead. */
+const PARTS = 40
 
 /**
  * Runs the loops over what one request may have very many of in many turns of the event loop, until V8 has compiled them: bytes,
- * characters, access entries, watched levels of a path. The first request with a megabyte of data or a name of a million characters
+ * characters, access entries, watched levels of a path, parts of a multiRead. The first request with a megabyte of data or a name of a million characters
  * would hold the loop for 30 ms otherwise: such loops take ten to thirty times as long before.
  */
 export function warmUp(clock: Pick<Clock, 'immediate'>): void {
@@ -25,8 +40,15 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   const paths = new PathIndex(1)
   const rules = new AclRules({ skipACL: false })
   const identities = [{ scheme: 'ip', id: '127.0.0.1' }]
-  const watches = new WatchManager<{ readonly watchedPaths: Set<string> }>()
-  const watcher = { watchedPaths: new Set<string>() }
+  const watches = new WatchManager<NotifiedWatcher>()
+  const watcher: NotifiedWatcher = { watchedPaths: new Set(), identities, deliver() {} }
+  const reads = new ReadHandlers({
+    tree: new Tree({ extendedTypes: false, digest: false }),
+    acls: rules,
+    watches,
+    watchNotifier: new WatchNotifier(watches, rules),
+  })
+  const [multiRead, replies] = [multiReadOf(PARTS), new PieceWriter()]
   for (let level = 1; level < LEVELS; level++) watches.watchRecursively(watcher, '/n'.repeat(level))
   let turns = TURNS
   // Sums of all 32 bits: code that was compiled for small numbers is thrown away at the first one.
@@ -44,9 +66,26 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
     rules.accept(list, identities)
     rules.allows(list, Perms.READ, identities)
     watches.fireDataChanged('/n'.repeat(LEVELS), () => {})
+    replies.reset()
+    reads.execute(OpCode.multiRead, new Reader(multiRead), replies, {
+      listener: watcher,
+      sessionId: 0n,
+      identities,
+    })
     if (--turns > 0) clock.immediate(step)
   }
   clock.immediate(step)
+}
+
+function multiReadOf(parts: number): Uint8Array {
+  const writer = new Writer()
+  for (let i = 0; i < parts; i++) {
+    writeMultiHeader(writer, { type: OpCode.getData, done: false, err: -1 })
+    writer.string('/zookeeper/config')
+    writer.bool(false)
+  }
+  writeMultiHeader(writer, { type: -1, done: true, err: -1 })
+  return writer.take()
 }
 
 const listOf = (number: number): ACL[] =>
