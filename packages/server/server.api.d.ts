@@ -675,6 +675,17 @@ export interface Summary {
     readonly mean: number;
 }
 
+// core/number-map.d.ts
+
+export declare class NumberSet implements Iterable<number> {
+    #private;
+    get size(): number;
+    has(number: number): boolean;
+    add(number: number): void;
+    delete(number: number): boolean;
+    [Symbol.iterator](): Generator<number, void>;
+}
+
 // core/properties.d.ts
 
 export interface Property {
@@ -783,6 +794,7 @@ export type ServerId = number;
 
 export declare class AclTable {
     #private;
+    longest: number;
     constructor(hashKey?: number);
     retain(list: readonly ACL[]): number;
     idOf(list: readonly ACL[]): number | undefined;
@@ -793,7 +805,14 @@ export declare class AclTable {
     load(id: number, list: readonly ACL[]): void;
     purgeUnused(): void;
     get size(): number;
+    view(): AclView;
     entries(): [number, readonly ACL[]][];
+}
+
+export interface AclView {
+    readonly count: number;
+    readonly lists: Iterable<readonly [id: number, list: readonly ACL[]]>;
+    close(): void;
 }
 
 // core/tree/bulk-load.d.ts
@@ -948,16 +967,18 @@ export declare class NodeStore {
 
 // core/tree/owners.d.ts
 
+export type NodeSet = Pick<NumberSet, 'size' | 'has'> & Iterable<number>;
+
 export declare class OwnerIndex {
     #private;
-    readonly containers: Set<number>;
-    readonly ttl: Set<number>;
+    readonly containers: NodeSet;
+    readonly ttl: NodeSet;
     constructor(rules: OwnerRules);
     get ephemeralCount(): number;
     of(node: number): bigint;
     set(node: number, owner: bigint): void;
     delete(node: number): void;
-    ofSession(session: SessionId): ReadonlySet<number>;
+    ofSession(session: SessionId): NodeSet;
     get sessionCount(): number;
     sessions(): IterableIterator<SessionId>;
 }
@@ -1026,6 +1047,7 @@ export interface ApplyHint {
 }
 
 export interface ChangeSink {
+    readonly aclEntriesVisited?: number;
     created(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void;
     deleted(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void;
     dataChanged(path: string, acl: readonly ACL[]): void;
