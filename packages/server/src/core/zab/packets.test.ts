@@ -1,4 +1,4 @@
-import { ProtocolError, Writer } from '@zabra/protocol'
+import { ProtocolError, Reader, Writer } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import {
@@ -484,6 +484,22 @@ describe('a packet splitter', () => {
     expect(largest).toBeGreaterThan(1000)
     expect(largest).toBeLessThan(2100)
     expect(splitter.bufferedBytes).toBe(1019)
+  })
+
+  it('measures and copies the identities of a packet that arrives in two chunks a few times, not for each of them', () => {
+    const identities = Array.from({ length: 1000 }, () => ({ scheme: 'x'.repeat(500), id: '' }))
+    const bytes = encode({ type: PacketType.request, zxid: -1, data: null, auth: identities })
+    const measured = vi.spyOn(Reader.prototype, 'int')
+    const copied = vi.spyOn(Uint8Array.prototype, 'set')
+    try {
+      expect(cut([bytes.subarray(0, 16), bytes.subarray(16)])[0]!.auth).toEqual(identities)
+      expect(measured.mock.calls.length).toBeLessThan(10_000)
+      const total = copied.mock.calls.reduce((sum, [part]) => sum + part.length, 0)
+      expect(total).toBeLessThan(5 * bytes.length)
+    } finally {
+      measured.mockRestore()
+      copied.mockRestore()
+    }
   })
 
   it('throws nothing but a ProtocolError for random bytes', () => {

@@ -114,6 +114,12 @@ export class PacketSplitter {
   #filled = 0
   /** Minimum length of the incomplete packet. */
   #needed = 0
+  /** The length of the part of the incomplete packet that is measured: what follows are identities. 0 before its data are. */
+  #measured = 0
+  /** Scheme and id of each identity that is not measured. */
+  #stringsLeft = 0
+  /** The length of the longest packet with these data. */
+  #longest = 0
   #isRaw = false
   #isStopped = false
 
@@ -147,6 +153,7 @@ export class PacketSplitter {
   #next(chunk: Uint8Array, at: number): number {
     if (this.#isRaw) return this.#passRaw(chunk, at)
     if (this.#filled > 0) return this.#complete(chunk, at)
+    this.#measured = 0
     const length = this.#measure(chunk, at, chunk.length)
     if (length <= 0) {
       this.#needed = -length
@@ -185,7 +192,9 @@ export class PacketSplitter {
   #append(chunk: Uint8Array, at: number, end: number): number {
     const filled = this.#filled + end - at
     if (filled > this.#buffer.length) {
-      const grown = new Uint8Array(Math.max(filled, Math.min(this.#needed, this.#buffer.length * 2)))
+      // The length of all identities is not known, and they must not be copied for each of them.
+      const most = this.#measured > 0 ? Infinity : this.#needed
+      const grown = new Uint8Array(Math.max(filled, Math.min(most, this.#buffer.length * 2)))
       grown.set(this.#buffer.subarray(0, this.#filled))
       this.#buffer = grown
     }
@@ -194,24 +203,31 @@ export class PacketSplitter {
     return end
   }
 
-  /** Returns the length of the packet that begins here, or, negative, how many bytes are needed to find out more. */
+  /**
+   * Returns the length of the packet that begins here, or, negative, how many bytes are needed to find out more. Goes on where it was
+   * left for the same packet: a thousand identities that arrive one by one are measured once each.
+   */
   #measure(bytes: Uint8Array, start: number, end: number): number {
     const available = end - start
-    if (available < HEAD_BYTES) return -HEAD_BYTES
     const reader = this.#reader.reset(bytes, start, end)
-    reader.offset = start + HEAD_BYTES - 4
-    let needed = HEAD_BYTES + readLength(reader, this.#options.maxData, 'the data of a packet') + 4
-    if (available < needed) return -needed
-    reader.offset = start + needed - 4
-    const identities = readLength(reader, MAX_IDENTITIES, 'the identities of a packet')
-    const limit = needed + MAX_IDENTITY_BYTES
-    for (let i = 0; i < identities * 2; i++) {
-      needed += 4
+    if (this.#measured === 0) {
+      if (available < HEAD_BYTES) return -HEAD_BYTES
+      reader.offset = start + HEAD_BYTES - 4
+      const needed = HEAD_BYTES + readLength(reader, this.#options.maxData, 'the data of a packet') + 4
       if (available < needed) return -needed
       reader.offset = start + needed - 4
-      needed += readLength(reader, limit - needed, 'an identity of a packet')
+      this.#stringsLeft = 2 * readLength(reader, MAX_IDENTITIES, 'the identities of a packet')
+      this.#measured = needed
+      this.#longest = needed + MAX_IDENTITY_BYTES
     }
-    return available < needed ? -needed : needed
+    while (this.#stringsLeft > 0) {
+      const needed = this.#measured + 4
+      if (available < needed) return -needed
+      reader.offset = start + needed - 4
+      this.#measured = needed + readLength(reader, this.#longest - needed, 'an identity of a packet')
+      this.#stringsLeft--
+    }
+    return available < this.#measured ? -this.#measured : this.#measured
   }
 
   #emit(bytes: Uint8Array, start: number, end: number): void {
