@@ -1,5 +1,6 @@
 import { FrameSplitter, ProtocolError } from '@zabra/protocol'
-import type { Address, Connection } from '@zabra/runtime'
+import type { Address, Clock, Connection } from '@zabra/runtime'
+import { Pacer } from './pacer.ts'
 
 /** The longest message that is accepted, as in Apache ZooKeeper. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
@@ -26,7 +27,7 @@ export class ElectionConnection {
   /** Whether the other server has proved its id. */
   isAuthenticated = false
 
-  constructor(connection: Connection, events: ElectionConnectionEvents) {
+  constructor(connection: Connection, clock: Clock, events: ElectionConnectionEvents) {
     this.#connection = connection
     this.#events = events
     this.#splitter = new FrameSplitter({
@@ -35,6 +36,18 @@ export class ElectionConnection {
       frame: (bytes, start, end) => {
         this.hasReceived = true
         events.received(bytes.subarray(start, end))
+        pacer.count(end - start)
+      },
+    })
+    const pacer = new Pacer(clock, {
+      pause: () => {
+        this.#splitter.pause()
+        connection.pause()
+      },
+      resume: () => {
+        if (!this.#isOpen) return
+        connection.resume()
+        this.#read(() => this.#splitter.resume())
       },
     })
     connection.setHandler({
@@ -55,9 +68,12 @@ export class ElectionConnection {
 
   /** Takes bytes of the stream; first of all those after a hello. */
   receive(chunk: Uint8Array): void {
-    if (!this.#isOpen) return
+    if (this.#isOpen) this.#read(() => this.#splitter.push(chunk))
+  }
+
+  #read(action: () => void): void {
     try {
-      this.#splitter.push(chunk)
+      action()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#lose(error.message)

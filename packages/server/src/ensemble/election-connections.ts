@@ -440,7 +440,7 @@ export class ElectionConnections {
     const { clock, helloTimeoutMs, received, security } = this.#options
     const isAuthenticated = security?.isAuthenticated(connection) === true
     const cancel = clock.after(helloTimeoutMs, 'end of an election connection', () => connection.destroy())
-    const refused = new ElectionConnection(connection, {
+    const refused = new ElectionConnection(connection, clock, {
       received: (payload) => {
         if (payload.length === MEMBER_EXTENSION_BYTES) received(id, payload, isAuthenticated)
       },
@@ -461,7 +461,7 @@ export class ElectionConnections {
     peer.cancelRetry = undefined
     peer.loggedReason = undefined
     peer.connectedAt = clock.monotonic()
-    const adopted = new ElectionConnection(connection, {
+    const adopted = new ElectionConnection(connection, clock, {
       received: (payload) => {
         peer.receivedAt = clock.monotonic()
         received(peer.id, payload, adopted.isAuthenticated)

@@ -163,8 +163,13 @@ export class PeerConnection {
   receive(chunk: Uint8Array): void {
     if (!this.#isOpen) return
     this.#lastReceivedAt = this.#options.clock.monotonic()
+    this.read(() => this.#options.received(chunk))
+  }
+
+  /** Runs an action that processes received bytes. A `ProtocolError` that it throws ends the connection. */
+  read(action: () => void): void {
     try {
-      this.#options.received(chunk)
+      action()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.fail(error.message)

@@ -122,6 +122,9 @@ export class PacketSplitter {
   #longest = 0
   #isRaw = false
   #isStopped = false
+  #isPaused = false
+  /** The bytes that were received while paused. */
+  #rest: Uint8Array = new Uint8Array(0)
 
   constructor(options: PacketSplitterOptions) {
     this.#options = options
@@ -135,19 +138,45 @@ export class PacketSplitter {
   /** Emits nothing further, not even the rest of the current chunk. */
   stop(): void {
     this.#isStopped = true
-    this.#buffer = new Uint8Array(0)
+    this.#buffer = this.#rest = new Uint8Array(0)
     this.#filled = 0
+  }
+
+  /** Emits no further packet until `resume`, not even from the current chunk. Bytes are kept. */
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  /** Ends the pause and emits the packets that were held back. Throws as `push` does. */
+  resume(): void {
+    this.#isPaused = false
+    const rest = this.#rest
+    this.#rest = new Uint8Array(0)
+    if (rest.length > 0) this.push(rest)
   }
 
   /** Processes the next bytes of the stream. Throws a `ProtocolError` and stops if they are malformed. */
   push(chunk: Uint8Array): void {
+    let at = 0
     try {
-      let at = 0
-      while (!this.#isStopped && at < chunk.length) at = this.#next(chunk, at)
+      while (!this.#isStopped && !this.#isPaused && at < chunk.length) at = this.#next(chunk, at)
     } catch (error) {
       this.stop()
       throw error
     }
+    if (this.#isPaused && !this.#isStopped && at < chunk.length) this.#hold(chunk.subarray(at))
+  }
+
+  /** Appends bytes to those that wait for `resume`. Those of one chunk are not copied. */
+  #hold(bytes: Uint8Array): void {
+    if (this.#rest.length === 0) {
+      this.#rest = bytes
+      return
+    }
+    const both = new Uint8Array(this.#rest.length + bytes.length)
+    both.set(this.#rest)
+    both.set(bytes, this.#rest.length)
+    this.#rest = both
   }
 
   #next(chunk: Uint8Array, at: number): number {

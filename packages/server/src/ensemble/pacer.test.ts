@@ -1,0 +1,109 @@
+import { Writer } from '@zabra/protocol'
+import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
+import { describe, expect, it, vi } from 'vitest'
+import { PacketType, writePacket } from '../core/zab/index.ts'
+import { defaults } from '../settings/index.ts'
+import type { MemberContext } from './context.ts'
+import { ElectionConnection } from './election-connection.ts'
+import { LearnerConnection } from './learner-connection.ts'
+
+const MESSAGES = 1000
+
+/** A connection whose other end sends bytes, on a clock on which every message takes a tenth of a millisecond. */
+async function fixture() {
+  const clock = new ManualClock()
+  const network = new MemoryNetwork(clock)
+  let now = 0
+  vi.spyOn(clock, 'monotonic').mockImplementation(() => now)
+  let sender!: Connection
+  await network.listen({ port: 1 }, (connection) => {
+    sender = connection
+    connection.setHandler({ data() {}, drain() {}, closed() {} })
+  })
+  const connection = await network.connect({ host: 'x', port: 1 })
+  /** How many messages each turn has processed. */
+  const turns: number[] = []
+  let inTurn = 0
+  return {
+    clock,
+    connection,
+    sender,
+    turns,
+    process(): void {
+      now += 0.1
+      if (inTurn++ === 0)
+        clock.immediate(() => {
+          turns.push(inTurn)
+          inTurn = 0
+        })
+    },
+  }
+}
+
+const learnerOf = (
+  connection: Connection,
+  clock: ManualClock,
+  packet: (type: number, zxid: number) => void,
+  lost: (reason: string) => void = () => {},
+): LearnerConnection => {
+  const context = {
+    settings: defaults({ dataDir: '/d', clientPort: 0 }),
+    platform: { clock },
+  } as unknown as MemberContext
+  const events = { received: (read: () => void) => read(), packet, progress() {}, lost }
+  return new LearnerConnection(1, 2, connection, context, events)
+}
+
+function packets(count: number, type: number = PacketType.ack): Uint8Array {
+  const writer = new Writer()
+  for (let i = 0; i < count; i++) writePacket(writer, type, i)
+  return writer.take()
+}
+
+const total = (turns: readonly number[]): number => turns.reduce((sum, count) => sum + count, 0)
+
+describe('many messages at once', () => {
+  it('of a learner are processed over several turns, in order', async () => {
+    const { clock, connection, sender, turns, process } = await fixture()
+    const zxids: number[] = []
+    learnerOf(connection, clock, (_, zxid) => {
+      zxids.push(zxid)
+      process()
+    })
+    sender.write(packets(MESSAGES))
+    await clock.untilIdle()
+    expect(zxids).toEqual(Array.from({ length: MESSAGES }, (_, i) => i))
+    expect(total(turns)).toBe(MESSAGES)
+    expect(Math.max(...turns)).toBeLessThan(40)
+  })
+
+  it('at the election port are processed over several turns', async () => {
+    const { clock, connection, sender, turns, process } = await fixture()
+    new ElectionConnection(connection, clock, { received: process, drained() {}, lost() {} })
+    sender.write(Uint8Array.from(Array.from({ length: MESSAGES }, () => [0, 0, 0, 1, 7]).flat()))
+    await clock.untilIdle()
+    expect(total(turns)).toBe(MESSAGES)
+    expect(Math.max(...turns)).toBeLessThan(40)
+  })
+
+  it('of a learner that end in a malformed packet close its connection', async () => {
+    const { clock, connection, sender, process } = await fixture()
+    const lost: string[] = []
+    learnerOf(connection, clock, process, (reason) => lost.push(reason))
+    sender.write(packets(MESSAGES))
+    sender.write(new Uint8Array(16).fill(0x80))
+    await clock.untilIdle()
+    expect(lost).toEqual([expect.stringContaining('Expected a length')])
+  })
+
+  it('of a learner whose connection is closed meanwhile are dropped', async () => {
+    const { clock, connection, sender, turns, process } = await fixture()
+    const learner = learnerOf(connection, clock, () => {
+      process()
+      if (turns.length === 2) learner.close()
+    })
+    sender.write(packets(MESSAGES))
+    await clock.untilIdle()
+    expect(total(turns)).toBeLessThan(100)
+  })
+})
