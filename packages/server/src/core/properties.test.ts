@@ -5,6 +5,12 @@ import { parseProperties } from './properties.ts'
 const pairs = (text: string) => parseProperties(text).properties.map(({ key, value }) => [key, value])
 
 describe('parseProperties', () => {
+  test('takes time in proportion to a text of backslashes, or of continued lines', () => {
+    const backslashes = '\\'.repeat(2 ** 19)
+    expect(pairs(`a=${backslashes}b`)).toEqual([['a', `${backslashes.slice(2 ** 18)}b`]])
+    expect(pairs('a\\\n'.repeat(2 ** 17))).toEqual([['a'.repeat(2 ** 17), '']])
+  })
+
   test.each([
     ['an equals sign', 'a=b', [['a', 'b']]],
     ['a colon', 'a: b', [['a', 'b']]],

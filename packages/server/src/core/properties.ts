@@ -43,21 +43,27 @@ function* logicalLines(text: string): Generator<{ line: number; text: string }> 
   const lines = text.split(/\r\n|\n|\r/)
   for (let at = 0; at < lines.length; at++) {
     const line = at + 1
-    let logical = lines[at]!.replace(/^[ \t\f]+/, '')
-    if (logical === '' || logical.startsWith('#') || logical.startsWith('!')) continue
-    while (endsInBackslash(logical)) {
-      logical = logical.slice(0, -1)
+    let last = lines[at]!.replace(/^[ \t\f]+/, '')
+    if (last === '' || last.startsWith('#') || last.startsWith('!')) continue
+    let joined = ''
+    while (endsInBackslash(last)) {
+      joined += last.slice(0, -1)
+      last = ''
       // A backslash alone joins nothing: the next line is a line of its own and may be a comment.
-      if (logical === '' || at + 1 >= lines.length) break
-      logical += lines[++at]!.replace(/^[ \t\f]+/, '')
+      if (joined === '' || at + 1 >= lines.length) break
+      last = lines[++at]!.replace(/^[ \t\f]+/, '')
     }
+    const logical = joined + last
     if (logical !== '') yield { line, text: logical }
   }
 }
 
 /** Returns whether a line continues: an even number of backslashes at its end are escaped ones. */
 function endsInBackslash(line: string): boolean {
-  return /\\*$/.exec(line)![0].length % 2 === 1
+  // A regular expression would look at each run of backslashes as often as it is long.
+  let at = line.length
+  while (at > 0 && line[at - 1] === '\\') at--
+  return (line.length - at) % 2 === 1
 }
 
 /** Splits a line at the first unescaped `=`, `:` or blank, and drops one separator and the blanks around it. */

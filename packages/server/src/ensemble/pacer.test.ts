@@ -29,7 +29,7 @@ async function fixture() {
     connection,
     sender,
     turns,
-    process(): void {
+    process: (): void => {
       now += 0.1
       if (inTurn++ === 0)
         clock.immediate(() => {

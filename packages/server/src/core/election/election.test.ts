@@ -552,6 +552,18 @@ describe('a configuration in a notification', () => {
     expect(harness.otherWork).toEqual(['warn', 'finalize in 200'])
     expect(harness.work[0]).toMatchObject({ do: 'warn', context: { from: 2 } })
   })
+
+  it('is not parsed when it is longer than that of hundreds of servers, and does not void the vote', () => {
+    const harness = new ElectionHarness(3, { adoptsConfigurations: true }).look()
+    const members = Array.from({ length: 2000 }, (_, i) => i + 1)
+    const configuration = printConfiguration(ensemble(members, 'version=100000000'))
+    harness.receive(2, { vote: vote(3), configuration })
+    expect(harness.otherWork).toEqual(['warn', 'finalize in 200'])
+    expect(harness.work[0]).toMatchObject({
+      do: 'warn',
+      context: { from: 2, characters: configuration.length },
+    })
+  })
 })
 
 describe('a newer configuration in the notification of one voter', () => {

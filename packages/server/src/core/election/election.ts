@@ -42,6 +42,9 @@ const MAX_REPLIES = 1000
  */
 const MAX_ROUND_JUMP = 2 ** 20
 
+/** The longest configuration that is read from a message, in characters: parsing one takes milliseconds, and has hundreds of servers. */
+const MAX_CONFIGURATION = 16 * 1024
+
 /** A server that votes for another one begins the next round when it has sent that vote so often again: after 6 s by default. */
 const MAX_RESENDS = 5
 
@@ -301,6 +304,11 @@ export class Election {
   }
 
   #readConfiguration(from: ServerId, text: string): EnsembleConfiguration | undefined {
+    if (text.length > MAX_CONFIGURATION) {
+      const message = `The configuration sent by another server is not read, since it has more than ${MAX_CONFIGURATION} characters; its vote counts nevertheless`
+      this.#warnOnce(from, { characters: text.length }, message)
+      return undefined
+    }
     try {
       return parseConfiguration(text)
     } catch (error) {

@@ -90,14 +90,14 @@ function assemble({ members, groups, weights }: ParsedLines, version: number): E
       'expected at least one participant; observers alone cannot form a quorum.',
     )
   if (groups.size === 0 && weights.size === 0) return { version, members: sorted }
+  const voterIds = new Set(voters)
   const hierarchy: Hierarchy = {
     groups: new Map([...groups].map(([group, { ids }]) => [group, ids])),
     weights: new Map([...weights].map(([id, { weight }]) => [id, weight])),
   }
-  checkGroups(groups, voters)
+  checkGroups(groups, voterIds)
   for (const [id, { line }] of weights)
-    if (!voters.includes(id))
-      throw new ConfigurationError(line, `weight.${id}: server ${id} is no participant.`)
+    if (!voterIds.has(id)) throw new ConfigurationError(line, `weight.${id}: server ${id} is no participant.`)
   if (voters.every((id) => hierarchy.weights.get(id) === 0))
     throw new ConfigurationError(
       0,
@@ -106,7 +106,7 @@ function assemble({ members, groups, weights }: ParsedLines, version: number): E
   return { version, members: sorted, hierarchy }
 }
 
-function checkGroups(groups: ParsedLines['groups'], voters: readonly ServerId[]): void {
+function checkGroups(groups: ParsedLines['groups'], voters: ReadonlySet<ServerId>): void {
   const groupOf = new Map<ServerId, number>()
   for (const [group, { ids, line }] of groups)
     for (const id of ids) {
@@ -116,7 +116,7 @@ function checkGroups(groups: ParsedLines['groups'], voters: readonly ServerId[])
           line,
           `server ${id} is already in group ${other}; a server can be in one group only.`,
         )
-      if (!voters.includes(id))
+      if (!voters.has(id))
         throw new ConfigurationError(
           line,
           `server ${id} is no participant, so it cannot be in group ${group}.`,
