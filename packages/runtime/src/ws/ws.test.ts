@@ -206,6 +206,21 @@ describe('a WebSocket listener', () => {
     })
   })
 
+  it('answers the last one of the pings that arrive together', async () => {
+    const server = await serve()
+    const raw = await rawWebSocket(server.port)
+    let answers = Buffer.alloc(0)
+    const whole = new Promise<void>((resolve) =>
+      raw.on('data', (chunk) => {
+        answers = Buffer.concat([answers, chunk])
+        if (answers.at(-1) === 201) resolve()
+      }),
+    )
+    raw.write(Buffer.concat(Array.from({ length: 5000 }, (_, i) => frame(0x89, [i === 4999 ? 201 : 7]))))
+    await whole
+    expect(answers.length).toBeLessThan(100 * 3)
+  })
+
   it('carries a stream regardless of message boundaries', async () => {
     const server = await serve()
     const { socket } = await server.open()
