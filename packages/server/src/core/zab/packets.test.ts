@@ -426,6 +426,32 @@ describe('a packet splitter', () => {
       expect(cut([stream.slice(0, at), stream.slice(at)])).toEqual(packets)
   })
 
+  it('keeps what it receives while it is paused, and needs no chunk after the call that passes it', () => {
+    const stream = bytesOf(captured.map(([, hex]) => hex).join(''))
+    const packets = cut([stream])
+    for (const size of [1, 7, stream.length]) {
+      const emitted: QuorumPacket[] = []
+      const splitter: PacketSplitter = new PacketSplitter({
+        maxData: 100,
+        packet: (type, zxid, data, auth) => {
+          emitted.push({ type, zxid, data: data && data.slice(), auth })
+          splitter.pause()
+        },
+      })
+      for (let at = 0; at < stream.length; at += size) {
+        const chunk = stream.slice(at, at + size)
+        splitter.push(chunk)
+        chunk.fill(0xff)
+      }
+      while (emitted.length < packets.length) {
+        const before = emitted.length
+        splitter.resume()
+        expect(emitted.length).toBe(before + 1)
+      }
+      expect(emitted).toEqual(packets)
+    }
+  })
+
   it('passes the bytes after SNAP to raw until the end of the snapshot', () => {
     const snapshot = bytesOf('00000000 00000001 42656e57617348657265')
     const stream = Uint8Array.from([...bytesOf(captured[6]![1]), ...snapshot, ...bytesOf(captured[7]![1])])

@@ -152,11 +152,16 @@ export class PacketSplitter {
     this.#isPaused = false
     const rest = this.#rest
     this.#rest = new Uint8Array(0)
-    if (rest.length > 0) this.push(rest)
+    if (rest.length > 0) this.#process(rest, true)
   }
 
   /** Processes the next bytes of the stream. Throws a `ProtocolError` and stops if they are malformed. */
   push(chunk: Uint8Array): void {
+    this.#process(chunk, false)
+  }
+
+  /** `isHeld` tells whether the bytes stay as they are: those of the caller are valid during the call only. */
+  #process(chunk: Uint8Array, isHeld: boolean): void {
     let at = 0
     try {
       while (!this.#isStopped && !this.#isPaused && at < chunk.length) at = this.#next(chunk, at)
@@ -164,15 +169,13 @@ export class PacketSplitter {
       this.stop()
       throw error
     }
-    if (this.#isPaused && !this.#isStopped && at < chunk.length) this.#hold(chunk.subarray(at))
+    if (!this.#isPaused || this.#isStopped || at === chunk.length) return
+    if (isHeld) this.#rest = chunk.subarray(at)
+    else this.#hold(chunk.subarray(at))
   }
 
-  /** Appends bytes to those that wait for `resume`. Those of one chunk are not copied. */
+  /** Appends a copy of bytes to those that wait for `resume`. */
   #hold(bytes: Uint8Array): void {
-    if (this.#rest.length === 0) {
-      this.#rest = bytes
-      return
-    }
     const both = new Uint8Array(this.#rest.length + bytes.length)
     both.set(this.#rest)
     both.set(bytes, this.#rest.length)
