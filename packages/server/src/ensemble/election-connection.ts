@@ -1,6 +1,6 @@
 import { FrameSplitter, ProtocolError } from '@zabra/protocol'
 import type { Address, Clock, Connection } from '@zabra/runtime'
-import { Pacer } from './pacer.ts'
+import { ReadScheduler } from './read-scheduler.ts'
 
 /** The longest message that is accepted, as in Apache ZooKeeper. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
@@ -36,10 +36,10 @@ export class ElectionConnection {
       frame: (bytes, start, end) => {
         this.hasReceived = true
         events.received(bytes.subarray(start, end))
-        pacer.count(end - start)
+        reads.count(end - start)
       },
     })
-    const pacer = new Pacer(clock, {
+    const reads = new ReadScheduler(clock, {
       pause: () => {
         this.#splitter.pause()
         connection.pause()

@@ -16,7 +16,7 @@ import type { Database, SnapshotSource } from '../database/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import type { ObserverReport, PeerReport } from '../connections/role-metrics.ts'
 import type { MemberContext } from './context.ts'
-import { Pacer } from './pacer.ts'
+import { ReadScheduler } from './read-scheduler.ts'
 import { PeerConnection } from './peer-connection.ts'
 
 /** Receives the events of a connection to a learner. All but `lost` are called inside `received`. */
@@ -105,10 +105,10 @@ export class LearnerConnection implements ObserverReport, PeerReport {
         if (type === PacketType.request) this.requests++
         else if (type === PacketType.ping) this.#endRoundTrip()
         events.packet(type, zxid, data, auth)
-        pacer.count((data?.length ?? 0) + 64 * (auth?.length ?? 0))
+        reads.count((data?.length ?? 0) + 64 * (auth?.length ?? 0))
       },
     })
-    const pacer = new Pacer(platform.clock, {
+    const reads = new ReadScheduler(platform.clock, {
       pause: () => {
         splitter.pause()
         connection.pause()

@@ -559,10 +559,8 @@ describe('a configuration in a notification', () => {
     const configuration = printConfiguration(ensemble(members, 'version=100000000'))
     harness.receive(2, { vote: vote(3), configuration })
     expect(harness.otherWork).toEqual(['warn', 'finalize in 200'])
-    expect(harness.work[0]).toMatchObject({
-      do: 'warn',
-      context: { from: 2, characters: configuration.length },
-    })
+    const reason = `expected at most 16384 characters, got ${configuration.length}`
+    expect(harness.work[0]).toMatchObject({ do: 'warn', context: { from: 2, reason } })
   })
 })
 

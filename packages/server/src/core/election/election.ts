@@ -304,16 +304,16 @@ export class Election {
   }
 
   #readConfiguration(from: ServerId, text: string): EnsembleConfiguration | undefined {
+    const message = 'The configuration sent by another server is invalid; its vote counts nevertheless'
     if (text.length > MAX_CONFIGURATION) {
-      const message = `The configuration sent by another server is not read, since it has more than ${MAX_CONFIGURATION} characters; its vote counts nevertheless`
-      this.#warnOnce(from, { characters: text.length }, message)
+      const reason = `expected at most ${MAX_CONFIGURATION} characters, got ${text.length}`
+      this.#warnOnce(from, { reason }, message)
       return undefined
     }
     try {
       return parseConfiguration(text)
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
-      const message = 'The configuration sent by another server is invalid; its vote counts nevertheless'
       this.#warnOnce(from, { reason: error.message }, message)
       return undefined
     }

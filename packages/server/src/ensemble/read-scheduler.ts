@@ -15,7 +15,7 @@ export interface Paced {
  * Paces a connection between members by time: what it has sent beyond its share of a turn of the event loop waits for the next one.
  * One turn reads up to 2 MiB of a socket, a hundred thousand of the smallest messages.
  */
-export class Pacer {
+export class ReadScheduler {
   readonly #clock: Pick<Clock, 'monotonic' | 'immediate'>
   readonly #paced: Paced
   #isInTurn = false
