@@ -487,6 +487,75 @@ describe('an established ensemble', () => {
   })
 })
 
+describe('a leader that lacks one follower for its quorum', () => {
+  const four = ensemble([2, 3, 4, 5])
+  const configuration = printConfiguration(four)
+  const elected = vote(3, 1, 0x60, 2)
+  /** Server 2 has voted for 3, which was elected with that, and has then received the better vote of 4. */
+  const undecided = (zxid = 0x60): ElectionHarness =>
+    new ElectionHarness(2)
+      .look({ zxid, epoch: 2, active: four })
+      .receive(3, { vote: elected })
+      .receive(4, { vote: vote(4, 1, 0x60, 2) })
+
+  it('is joined by a server that has changed its vote after the election', () => {
+    const harness = undecided().receive(3, { state: 'leading', vote: elected, configuration })
+    expect(harness.otherWork).toEqual([])
+    expect(harness.receive(5, { state: 'following', vote: elected }).otherWork).toEqual(['following 3'])
+  })
+
+  it('is joined by a server in a later round', () => {
+    const harness = undecided().look({ zxid: 0x60, epoch: 2, active: four })
+    harness.receive(5, { state: 'following', vote: elected })
+    expect(harness.receive(3, { state: 'leading', vote: elected, configuration }).otherWork).toEqual([
+      'following 3',
+    ])
+    expect(harness.election.round).toBe(1)
+  })
+
+  it('is not joined by a server that has more than the leader, which would refuse it', () => {
+    const harness = undecided(0x61).receive(3, { state: 'leading', vote: elected, configuration })
+    expect(harness.receive(5, { state: 'following', vote: elected }).otherWork).toEqual([])
+  })
+
+  it('is not joined when it has another configuration', () => {
+    const other = printConfiguration(ensemble([1, 2, 3, 5]))
+    const harness = undecided().receive(3, { state: 'leading', vote: elected, configuration: other })
+    expect(harness.receive(5, { state: 'following', vote: elected }).otherWork).toEqual([])
+  })
+
+  it('is not joined when its follower looks for a leader again', () => {
+    const harness = undecided().receive(5, { state: 'following', vote: elected })
+    harness.receive(5, { vote: vote(5, 1, 0x50, 2) })
+    expect(harness.receive(3, { state: 'leading', vote: elected, configuration }).otherWork).toEqual([])
+  })
+
+  it('is not joined by a server that does not trust its data, nor by one without a vote', () => {
+    for (const [self, zxid] of [
+      [2, -1],
+      [6, 0x60],
+    ] as const) {
+      const harness = new ElectionHarness(self).look({ zxid, epoch: 2, active: four })
+      harness.receive(3, { state: 'leading', vote: elected, configuration })
+      expect(harness.receive(5, { state: 'following', vote: elected }).otherWork).toEqual([])
+    }
+  })
+
+  it('is not joined without a follower', () => {
+    const three = ensemble([1, 2, 3])
+    const harness = new ElectionHarness(2).look({ active: three })
+    const leader = { state: 'leading', configuration: printConfiguration(three) } as const
+    expect(harness.receive(3, { ...leader, vote: vote(3, 1, 0x60, 2) }).otherWork).toEqual([])
+  })
+
+  it('is not joined by the server itself, which others follow in another round', () => {
+    const harness = new ElectionHarness(3).look({ zxid: 0x60, epoch: 2, active: four })
+    const late = vote(3, 6, 0x60, 2)
+    for (const from of [2, 5]) harness.receive(from, { state: 'following', vote: late, configuration })
+    expect(harness.election.state).toBe('looking')
+  })
+})
+
 describe('a configuration in a notification', () => {
   const newer = ensemble([1, 2, 3, 4], 'version=100000000')
   const notification = { vote: vote(2), configuration: printConfiguration(newer) }

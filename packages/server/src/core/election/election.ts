@@ -26,6 +26,7 @@ import {
   hasQuorum,
   isSameVote,
   NO_VALUE,
+  supportersOf,
   UNTRUSTED_ZXID,
   type ReceivedVote,
   type ReceivedVotes,
@@ -74,6 +75,11 @@ export class Election {
   readonly #received = new Map<ServerId, ReceivedVote>()
   /** Votes of servers with a role, of any round (`outofelection`). */
   readonly #outOfElection = new Map<ServerId, ReceivedVote>()
+  /**
+   * Votes of servers whose last notification says that they have a role, of any round. A leader is in here only if it has the
+   * configuration of this server.
+   */
+  readonly #inRole = new Map<ServerId, ReceivedVote>()
   /** Voters that have sent a round far beyond that of this server. */
   readonly #farAhead = new Set<ServerId>()
   /** The texts of newer configurations that voters have sent, until a quorum has sent the same. */
@@ -161,6 +167,7 @@ export class Election {
     this.#state = 'looking'
     this.#isRunning = true
     this.#outOfElection.clear()
+    this.#inRole.clear()
     this.#newerConfigurations.clear()
     this.#warnedAbout.clear()
     this.#stopFinalizing()
@@ -226,6 +233,7 @@ export class Election {
     // quorum-protocol 5.2 rule 4: a server in an older round gets the vote of this round. So does one of this round with
     // a worse candidate: it may have received this vote while it had a role, and would get it again only after a timeout.
     if (isLooking && this.#isBehind(notification.vote)) this.#reply(from, notification.vote)
+    if (isLooking) this.#inRole.delete(from)
     if (this.#isRunning) this.#count(from, notification)
   }
 
@@ -435,7 +443,7 @@ export class Election {
     return { ...this.#vote, state: 'looking', version: 0 }
   }
 
-  #countDecided(from: ServerId, { state, vote, version }: Notification): void {
+  #countDecided(from: ServerId, { state, vote, version, configuration }: Notification): void {
     const received: ReceivedVote = { ...vote, state, version }
     // The sender may have decided in this round, perhaps with the vote of this server. Stored without a version, so that the
     // epoch, which the leader may have raised since, does not separate votes of one round.
@@ -446,6 +454,9 @@ export class Election {
     // A server joins an established leader of any round, even if a better vote is known.
     this.#outOfElection.set(from, received)
     if (this.#isEstablishedLeader(this.#outOfElection, received)) return this.#join(vote)
+    if (state === 'leading' && configuration !== this.#configuration) this.#inRole.delete(from)
+    else this.#inRole.set(from, received)
+    if (this.#isNeededBy(received)) return this.#join(vote)
     // quorum-protocol 2.5: one of two servers leads alone because its oracle allows it. Unless the oracle of this server
     // allows the same, it joins.
     if (state === 'leading' && this.#verifiers!.active.canAskOracle && !this.#oracleAllows) this.#join(vote)
@@ -462,6 +473,7 @@ export class Election {
   #stopAvoiding(): void {
     this.#avoided = undefined
     this.#outOfElection.clear()
+    this.#inRole.clear()
     this.#replies.clear()
     this.#broadcast()
   }
@@ -476,6 +488,22 @@ export class Election {
     const { active } = this.#verifiers!
     const verifiers = vote.leader === self ? this.#verifiers! : { active }
     return hasQuorum(votes, vote, verifiers) && isConfirmedLeader(votes, vote, self, this.#round)
+  }
+
+  /**
+   * Returns whether the leader of a vote leads, and has a quorum once this server follows it too. A voter may have changed its vote
+   * after another server was elected with it. Where neither those that follow nor those that look are a quorum, the two groups would
+   * otherwise elect leaders in turns, each when the other one gives up, and none would get its quorum. One server alone does not
+   * draw this one: there must be a follower, and the leader must not lack what this server has, since it would refuse it.
+   */
+  #isNeededBy(vote: ReceivedVote): boolean {
+    const { self } = this.#options
+    const { epoch, zxid } = this.#own!
+    const isBehind = vote.epoch !== epoch ? vote.epoch < epoch : vote.zxid < zxid
+    if (vote.leader === self || zxid === UNTRUSTED_ZXID || isBehind) return false
+    const supporters = supportersOf(this.#inRole, vote)
+    if (supporters.size < 2 || !isConfirmedLeader(this.#inRole, vote, self, this.#round)) return false
+    return this.#verifiers!.active.isQuorum(supporters.add(self))
   }
 
   /** Sends the vote to all again and doubles the notification interval. */

@@ -64,11 +64,16 @@ export function isSameVote(a: ReceivedVote, b: ReceivedVote): boolean {
   return a.version > 0 !== b.version > 0 || a.epoch === b.epoch
 }
 
-/** Returns whether the senders of the same vote are a quorum of the active and of a newer proposed configuration. */
-export function hasQuorum(votes: ReceivedVotes, vote: ReceivedVote, verifiers: QuorumVerifiers): boolean {
+/** Returns the senders of the same vote. */
+export function supportersOf(votes: ReceivedVotes, vote: ReceivedVote): Set<ServerId> {
   const supporters = new Set<ServerId>()
   for (const [id, received] of votes) if (isSameVote(received, vote)) supporters.add(id)
-  return isQuorumOfAll(verifiers, supporters)
+  return supporters
+}
+
+/** Returns whether the senders of the same vote are a quorum of the active and of a newer proposed configuration. */
+export function hasQuorum(votes: ReceivedVotes, vote: ReceivedVote, verifiers: QuorumVerifiers): boolean {
+  return isQuorumOfAll(verifiers, supportersOf(votes, vote))
 }
 
 /**
