@@ -2,6 +2,9 @@ import { FrameSplitter, ProtocolError } from '@zabra/protocol'
 import type { Address, Clock, Connection } from '@zabra/runtime'
 import { ReadScheduler } from './read-scheduler.ts'
 
+/** Milliseconds of one turn of the event loop for the votes of one connection. */
+const TURN_MS = 2
+
 /** The longest message that is accepted, as in Apache ZooKeeper. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
 
@@ -39,7 +42,7 @@ export class ElectionConnection {
         reads.count(end - start)
       },
     })
-    const reads = new ReadScheduler(clock, {
+    const reads = new ReadScheduler(clock, TURN_MS, {
       pause: () => {
         this.#splitter.pause()
         connection.pause()

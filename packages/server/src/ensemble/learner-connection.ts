@@ -35,6 +35,12 @@ const MAX_TOUCHES_BYTES = 16 << 20
 /** Bytes of history that are written at once during a sync. */
 const SLICE_BYTES = 64 * 1024
 
+/**
+ * Milliseconds of one turn of the event loop for the packets of one learner. Under load 2 ms made creations through three servers a fifth
+ * more expensive: fewer acknowledgements and requests came together.
+ */
+const TURN_MS = 5
+
 /** The packets that a learner may receive between NEWLEADER and UPTODATE, and UPTODATE. */
 const passesSync: ReadonlySet<number> = new Set([
   PacketType.ping,
@@ -108,7 +114,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
         reads.count((data?.length ?? 0) + 64 * (auth?.length ?? 0))
       },
     })
-    const reads = new ReadScheduler(platform.clock, {
+    const reads = new ReadScheduler(platform.clock, TURN_MS, {
       pause: () => {
         splitter.pause()
         connection.pause()

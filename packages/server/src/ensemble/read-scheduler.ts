@@ -1,7 +1,5 @@
 import type { Clock } from '@zabra/runtime'
 
-/** Milliseconds of one turn of the event loop for the messages of one connection. */
-const TURN_MS = 2
 /** The clock is looked at after so many messages, or KiB of them. */
 const UNITS_PER_CHECK = 8
 
@@ -17,6 +15,7 @@ export interface Paced {
  */
 export class ReadScheduler {
   readonly #clock: Pick<Clock, 'monotonic' | 'immediate'>
+  readonly #turnMs: number
   readonly #paced: Paced
   #isInTurn = false
   #isPaused = false
@@ -24,8 +23,10 @@ export class ReadScheduler {
   /** When the share of this turn is used up, on the monotonic clock. */
   #end = 0
 
-  constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>, paced: Paced) {
+  /** `turnMs` is the share of the connection, in milliseconds of one turn. */
+  constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>, turnMs: number, paced: Paced) {
     this.#clock = clock
+    this.#turnMs = turnMs
     this.#paced = paced
   }
 
@@ -43,7 +44,7 @@ export class ReadScheduler {
   #beginTurn(): void {
     this.#isInTurn = true
     this.#units = 0
-    this.#end = this.#clock.monotonic() + TURN_MS
+    this.#end = this.#clock.monotonic() + this.#turnMs
     this.#clock.immediate(() => {
       this.#isInTurn = false
       if (!this.#isPaused) return
