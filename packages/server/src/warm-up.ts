@@ -31,8 +31,8 @@ const PARTS = 40
 
 /**
  * Runs the loops over what one request may have very many of in many turns of the event loop, until V8 has compiled them: bytes,
- * characters, access entries, watched levels of a path, parts of a multiRead. The first request with a megabyte of data or a name of a million characters
- * would hold the loop for 30 ms otherwise: such loops take ten to thirty times as long before.
+ * characters, access entries, watched levels of a path, parts of a multiRead. The first request with a megabyte of data or a name of
+ * a million characters would hold the loop for 30 ms otherwise: such loops take ten to thirty times as long before.
  */
 export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   const bytes = new Uint8Array(STEP_BYTES).fill(0x6e)
@@ -50,6 +50,7 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   })
   const [multiRead, replies] = [multiReadOf(PARTS), new PieceWriter()]
   for (let level = 1; level < LEVELS; level++) watches.watchRecursively(watcher, '/n'.repeat(level))
+  const deepest = '/n'.repeat(LEVELS)
   let turns = TURNS
   // Sums of all 32 bits: code that was compiled for small numbers is thrown away at the first one.
   let [crc, adler] = [0, 1]
@@ -65,7 +66,7 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
     const list = listOf(turns)
     rules.accept(list, identities)
     rules.allows(list, Perms.READ, identities)
-    watches.fireDataChanged('/n'.repeat(LEVELS), () => {})
+    watches.fireDataChanged(deepest, () => {})
     replies.reset()
     reads.execute(OpCode.multiRead, new Reader(multiRead), replies, {
       listener: watcher,

@@ -65,9 +65,7 @@ export function* applyMulti(
   const step = new StepCounter()
   for (const sub of txns) {
     if (step.begins('path' in sub ? sub.path : '')) yield
-    const visited = sink?.aclEntriesVisited ?? 0
-    if (isApplied) tree.applyPart(header, sub, sink)
-    step.addAclEntries((sink?.aclEntriesVisited ?? 0) - visited)
+    if (isApplied) countAclEntries(step, sink, () => tree.applyPart(header, sub, sink))
     part?.(sub, isApplied)
   }
 }
@@ -85,9 +83,7 @@ export function* applyCloseSession(
   const step = new StepCounter()
   for (const path of paths2Delete) {
     if (step.begins(path)) yield
-    const visited = sink?.aclEntriesVisited ?? 0
-    tree.remove(zxid, path, sink)
-    step.addAclEntries((sink?.aclEntriesVisited ?? 0) - visited)
+    countAclEntries(step, sink, () => tree.remove(zxid, path, sink))
   }
   // A copy: the index changes as nodes are removed. Nodes that a later transaction has created, in a snapshot that holds its
   // effects already, stay.
@@ -95,8 +91,15 @@ export function* applyCloseSession(
   for (const other of others) {
     const path = tree.pathOf(other)
     if (step.begins(path)) yield
-    tree.remove(zxid, path, sink)
+    countAclEntries(step, sink, () => tree.remove(zxid, path, sink))
   }
+}
+
+/** Applies a part, and counts the entries of access control lists that were looked at to notify watchers of it. */
+function countAclEntries(step: StepCounter, sink: ChangeSink | undefined, apply: () => void): void {
+  const visited = sink?.aclEntriesVisited ?? 0
+  apply()
+  step.addAclEntries((sink?.aclEntriesVisited ?? 0) - visited)
 }
 
 /** Returns the first part of a multi that has failed. */
