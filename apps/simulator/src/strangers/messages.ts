@@ -18,7 +18,8 @@ const EXTREMES: readonly bigint[] = [
 ]
 /** Accepted epochs: near, at the jump that a leader follows, and at the last one. */
 const EPOCHS: readonly bigint[] = [0n, 3n, 900n, 1025n, 100_000n, 2_097_148n, 2_097_149n, 2_097_150n]
-const ROUNDS: readonly bigint[] = [1n, 900n, 2n ** 20n, 2n ** 21n, 2n ** 40n, 2n ** 52n - 1n, 2n ** 52n]
+const LAST_ROUND = 2n ** 52n
+const ROUNDS: readonly bigint[] = [1n, 900n, 2n ** 20n, 2n ** 21n, 2n ** 40n]
 
 const zxidOf = (epoch: bigint): bigint => BigInt.asIntN(64, epoch << 32n)
 
@@ -54,7 +55,7 @@ export function vote(prng: Prng, servers: number): Uint8Array {
   writer.int(prng.pick([0, 0, 0, 0, 1, 2, 2, 3, 7]))
   writer.long(BigInt(prng.integer(1, servers)))
   writer.long(prng.chance(0.5) ? zxidOf(prng.pick(EPOCHS)) : prng.pick(EXTREMES))
-  writer.long(prng.chance(0.8) ? prng.pick(ROUNDS) : prng.pick(EXTREMES))
+  writer.long(round(prng))
   writer.long(prng.chance(0.8) ? prng.pick(EPOCHS) : prng.pick(EXTREMES))
   writer.int(2)
   writer.buffer(text(configuration(prng, servers)))
@@ -63,6 +64,10 @@ export function vote(prng: Prng, servers: number): Uint8Array {
   frame.buffer(body)
   return frame.take()
 }
+
+/** Returns a round, often one of the last that can be counted: only a server that looks for a leader at that moment may adopt one. */
+const round = (prng: Prng): bigint =>
+  prng.chance(0.5) ? LAST_ROUND - BigInt(prng.integer(0, 1)) : prng.pick(prng.chance(0.7) ? ROUNDS : EXTREMES)
 
 /** Returns the text of a configuration that is newer than that of any member, and usually leaves most of them out. */
 function configuration(prng: Prng, servers: number): string {
