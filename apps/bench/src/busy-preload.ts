@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 import { BUSY_FILE, turnLine } from './busy.ts'
 
-/** The interval at which Zabra samples event loop delay. */
+/** The interval of the ticks, in milliseconds. */
 const TICK_MS = 2
 const text = Buffer.alloc(100)
 

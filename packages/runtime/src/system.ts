@@ -13,8 +13,8 @@ export interface System {
   /** Returns the resident memory of the process in bytes. */
   residentMemory(): number
   /**
-   * Returns the longest time for which the event loop was blocked since `resetPauses`, in milliseconds: at most 2 too high.
-   * Absent where the platform cannot measure it.
+   * Returns the longest time for which the event loop was blocked since `resetPauses`, in milliseconds: at most 10 too low, since it is
+   * sampled. Absent where the platform cannot measure it.
    */
   maxEventLoopDelay?(): number
   /** Returns the longest garbage collection since `resetPauses`, in milliseconds. Absent where the platform cannot measure it. */

@@ -19,7 +19,7 @@ const MANY = 100_000
 const SESSIONS = 10_000
 /** Just below the default of jute.maxbuffer. */
 export const REQUEST_BYTES = 1_040_000
-/** Wait after `srst`: the server resets its maxima at its next tick, and ticks are 2 ms apart. */
+/** Wait after `srst`: the server resets its maxima at its next tick, and ticks are 10 ms apart. */
 const SETTLED_MS = 50
 export const noData = new Uint8Array(0)
 
@@ -47,7 +47,9 @@ export async function watchHolds(
     await fourLetterWord(peer.ports[0]!, 'ruok')
     const since = turns()
     const busy = since && (longestTurn(since, 'busy')?.busy ?? 0)
-    const maxima = { held: await longestHold(peer), busy }
+    // The recorded turns show short holds too, of which the server's samples, 10 ms apart, miss parts.
+    const held = since === undefined ? await longestHold(peer) : (longestTurn(since, 'held')?.held ?? 0)
+    const maxima = { held, busy }
     for (const kind of ['held', 'busy'] as const) {
       const value = maxima[kind]
       if (value !== undefined) note({ name: nameOf(kind), unit: 'ms', better: 'lower' }, value)

@@ -103,6 +103,21 @@ describe('nodeSystem and nodeRandom', () => {
     expect(nodeSystem.fileDescriptors().open).toBe(before)
   })
 
+  it('maxEventLoopDelay is at most 10 ms below the longest time for which the event loop was held', async () => {
+    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+    nodeSystem.resetPauses!()
+    const { count } = nodeSystem.eventLoopDelays!()
+    while (nodeSystem.eventLoopDelays!().count === count) await nextTurn()
+    const end = performance.now() + 50
+    while (performance.now() < end);
+    await nextTurn()
+    await nextTurn()
+    expect(nodeSystem.maxEventLoopDelay!()).toBeGreaterThanOrEqual(40)
+    // Reset, it counts no hold of before.
+    nodeSystem.resetPauses!()
+    expect(nodeSystem.maxEventLoopDelay!()).toBe(0)
+  })
+
   it('maxGcPause is the longest garbage collection since resetPauses, which leaves gcPauses and eventLoopDelays', async () => {
     nodeSystem.resetPauses!()
     const counts = (): number[] => [...nodeSystem.gcPauses!().values()].map(({ count }) => count)
