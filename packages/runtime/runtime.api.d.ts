@@ -578,7 +578,9 @@ export declare const gzipSync: (bytes: Uint8Array) => Uint8Array;
 
 export interface Upgrade {
     readonly request: IncomingMessage;
-    readonly socket: Duplex;
+    readonly socket: Duplex & {
+        readonly heldBytes: number;
+    };
     readonly head: Buffer;
     readonly isSecure: boolean;
     readonly peer: PeerIdentity | undefined;

@@ -25,6 +25,7 @@ import { busyFlags } from '../busy.ts'
 import { openSession } from '../open-session.ts'
 import { freePorts } from '../peers.ts'
 import { scaled, withNodeFlags, type Case } from './case.ts'
+import { measurePorts } from './port-holds.ts'
 import { create, noData, numbered, path, REQUEST_BYTES, watchHolds } from './holds.ts'
 
 /** Levels of the deepest path that is changed and watched. */
@@ -610,6 +611,7 @@ export const clientHolds: Case = {
       ])
         await test(`20 × GET ${target.slice(0, 30)}`, () =>
           Promise.all(Array.from({ length: 20 }, () => get(adminPort, target))))
+      await measurePorts(test, { client: port, webSocket: webSocketPort, admin: adminPort })
       const hello = await clientHello()
       await test(`${HANDSHAKES} connections with a ClientHello of TLS at once`, async () => {
         const all = await Promise.all(

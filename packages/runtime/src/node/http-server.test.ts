@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { HttpRequest, HttpResponse } from '../http.ts'
@@ -33,6 +34,10 @@ async function open(request?: string): Promise<Socket> {
   }
   return socket
 }
+
+/** Resolves once a connection is closed, also by a reset. */
+const reset = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => socket.once('close', () => resolve()))
 
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy()
@@ -139,6 +144,31 @@ it('malformed and oversized requests are answered with an error of HTTP and clos
   expect(failures).toEqual([])
 })
 
+it('a query of more than 64 parameters is refused before it is parsed', async () => {
+  let handled = 0
+  const url = await serve(() => ({ status: 200, body: String(++handled) }))
+  expect((await fetch(`${url}/?${'a&'.repeat(63)}b=1`)).status).toBe(200)
+  const refused = await fetch(`${url}/?${'a&'.repeat(64)}b=1`)
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('64 parameters')])
+  expect(handled).toBe(1)
+})
+
+it('of thousands of pipelined requests those behind the first one are not even parsed', async () => {
+  const requests: unknown[] = []
+  const observe = (message: unknown): void => void requests.push(message)
+  subscribe('http.server.request.start', observe)
+  try {
+    await serve(() => new Promise(() => {}))
+    const socket = await open()
+    const closed = reset(socket)
+    socket.write(ask().repeat(5000))
+    await closed
+  } finally {
+    unsubscribe('http.server.request.start', observe)
+  }
+  expect(requests.length).toBeLessThan(200)
+})
+
 it('closing the listener closes idle connections at once', async () => {
   await serve(() => ({ status: 200 }))
   const socket = await open(ask())
@@ -157,7 +187,7 @@ it('a connection that sends requests without waiting for their responses is clos
     return { status: 200 }
   })
   const socket = await open()
-  const closed = once(socket, 'close')
+  const closed = reset(socket)
   socket.write(ask().repeat(1000))
   await closed
   expect(begun).toBe(1)

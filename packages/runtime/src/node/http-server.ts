@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from '../http.ts'
 import type { PeerIdentity } from '../network.ts'
 import { listenForSockets } from './network.ts'
+import { openPaced, type PacedSocket } from './paced-socket.ts'
 import { tlsParametersOf } from './tls-parameters.ts'
 import type { NodeTlsNetwork } from './tls.ts'
 
@@ -10,6 +12,8 @@ import type { NodeTlsNetwork } from './tls.ts'
 const MAX_HEADER_BYTES = 16 * 1024
 /** Most headers of a request. */
 const MAX_HEADERS = 64
+/** Most parameters of a query: Node parses thousands of them in milliseconds, and no operation has more than three. */
+const MAX_PARAMETERS = 64
 /** Time in which a new connection sends the headers of its first request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
 /** Time in which a client sends the body of a request, or `MIN_BODY_BYTES` of a longer one, in milliseconds. */
@@ -26,9 +30,12 @@ export function nodeHttpServer({
     async listen(at, limits, handler) {
       const connections = new HttpConnections(limits)
       const server = createHttpServer(limits, connections, handler)
-      const accept = (socket: Socket, details: ConnectionDetails): void => {
-        connections.add(socket, details)
-        server.emit('connection', socket)
+      const accept = (accepted: Socket, details: ConnectionDetails): void => {
+        accepted.allowHalfOpen = false
+        openPaced(accepted, (socket) => {
+          connections.add(socket, details)
+          server.emit('connection', socket)
+        })
       }
       const failed = (error: Error): void => handler.failed(error)
       const plain = (socket: Socket): void => accept(socket, { isSecure: false, peer: undefined })
@@ -61,19 +68,18 @@ interface ConnectionDetails {
 /** The open connections of one port, oldest first. */
 class HttpConnections {
   readonly #limits: HttpLimits
-  readonly #details = new Map<Socket, ConnectionDetails>()
-  readonly #busy = new Set<Socket>()
+  readonly #details = new Map<PacedSocket, ConnectionDetails>()
+  readonly #busy = new Set<PacedSocket>()
   /** Node enforces its own limits of time only in servers that listen themselves. */
-  readonly #deadlines = new Map<Socket, NodeJS.Timeout>()
+  readonly #deadlines = new Map<PacedSocket, NodeJS.Timeout>()
   #isClosing = false
 
   constructor(limits: HttpLimits) {
     this.#limits = limits
   }
 
-  add(socket: Socket, details: ConnectionDetails): void {
+  add(socket: PacedSocket, details: ConnectionDetails): void {
     if (this.#details.size >= this.#limits.connections) this.#evict()
-    socket.allowHalfOpen = false
     socket.on('error', () => {})
     this.#details.set(socket, details)
     socket.once('close', () => {
@@ -84,13 +90,13 @@ class HttpConnections {
     this.#setDeadline(socket, HEADERS_TIMEOUT_MS, () => true)
   }
 
-  detailsOf(socket: Socket): ConnectionDetails {
+  detailsOf(socket: PacedSocket): ConnectionDetails {
     return this.#details.get(socket) ?? { isSecure: false, peer: undefined }
   }
 
   /** Begins a request. Returns false while another one of its connection has no response: requests are not pipelined. */
   beginRequest(message: IncomingMessage): boolean {
-    const { socket } = message
+    const socket = socketOf(message)
     if (this.#busy.has(socket)) return false
     this.#busy.add(socket)
     this.#awaitBody(message)
@@ -99,18 +105,19 @@ class HttpConnections {
 
   /** Closes the connection of a request whose body is neither complete in time nor long and on the way. */
   #awaitBody(message: IncomingMessage): void {
-    const { socket } = message
-    const before = socket.bytesRead
+    const socket = socketOf(message)
+    const { source } = socket
+    const before = source.bytesRead
     this.#setDeadline(socket, BODY_TIMEOUT_MS, () => {
       if (message.complete) return false
-      if (socket.bytesRead - before < MIN_BODY_BYTES) return true
+      if (source.bytesRead - before < MIN_BODY_BYTES) return true
       this.#awaitBody(message)
       return false
     })
   }
 
   /** Moves the connection to the end of the order of eviction. */
-  endRequest(socket: Socket): void {
+  endRequest(socket: PacedSocket): void {
     this.#busy.delete(socket)
     const details = this.#details.get(socket)
     if (details === undefined) return
@@ -129,7 +136,7 @@ class HttpConnections {
   }
 
   /** Closes a connection after a time if `isLate` holds then. */
-  #setDeadline(socket: Socket, ms: number, isLate: () => boolean): void {
+  #setDeadline(socket: PacedSocket, ms: number, isLate: () => boolean): void {
     this.#clearDeadline(socket)
     const timer = setTimeout(() => {
       if (isLate()) socket.destroy()
@@ -138,14 +145,14 @@ class HttpConnections {
     this.#deadlines.set(socket, timer)
   }
 
-  #clearDeadline(socket: Socket): void {
+  #clearDeadline(socket: PacedSocket): void {
     clearTimeout(this.#deadlines.get(socket))
     this.#deadlines.delete(socket)
   }
 
   /** Closes the connection that has been idle for longest; the oldest one when all are busy. */
   #evict(): void {
-    let oldest: Socket | undefined
+    let oldest: PacedSocket | undefined
     for (const socket of this.#details.keys()) {
       oldest ??= socket
       if (!this.#busy.has(socket)) {
@@ -158,6 +165,9 @@ class HttpConnections {
   }
 }
 
+/** Returns the socket of a request, which was given to the server as a stream. */
+const socketOf = (message: IncomingMessage): PacedSocket => message.socket as Duplex as PacedSocket
+
 function createHttpServer(limits: HttpLimits, connections: HttpConnections, handler: HttpHandler): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -166,7 +176,7 @@ function createHttpServer(limits: HttpLimits, connections: HttpConnections, hand
   server.maxHeadersCount = MAX_HEADERS
   server.timeout = limits.idleTimeoutMs
   server.on('request', (request, response) => {
-    const { socket } = request
+    const socket = socketOf(request)
     if (!connections.beginRequest(request)) {
       socket.destroy()
       return
@@ -187,7 +197,8 @@ async function answer(
   handler: HttpHandler,
 ): Promise<void> {
   try {
-    await send(response, await handler.handle(requestOf(message, details)), message)
+    const request = requestOf(message, details)
+    await send(response, request === undefined ? tooManyParameters : await handler.handle(request), message)
   } catch (error) {
     handler.failed(error instanceof Error ? error : new Error(String(error)))
     if (response.headersSent) response.destroy()
@@ -195,17 +206,27 @@ async function answer(
   }
 }
 
-function requestOf(message: IncomingMessage, { isSecure, peer }: ConnectionDetails): HttpRequest {
-  const { method = '', url = '/', headers, socket } = message
+const tooManyParameters: HttpResponse = {
+  status: 400,
+  headers: { 'content-type': 'text/plain' },
+  body: `Expected a query of ${MAX_PARAMETERS} parameters at most. Leave out those that the operation does not know.\n`,
+}
+
+/** Returns the request of a message; undefined when its query has too many parameters. */
+function requestOf(message: IncomingMessage, { isSecure, peer }: ConnectionDetails): HttpRequest | undefined {
+  const { method = '', url = '/', headers } = message
+  const socket = socketOf(message)
   const mark = url.indexOf('?')
+  const query = mark < 0 ? '' : url.slice(mark + 1)
+  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return undefined
   return {
     method,
     path: mark < 0 ? url : url.slice(0, mark),
-    query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)),
+    query: new URLSearchParams(query),
     headers,
     remote: { host: socket.remoteAddress ?? 'unknown', port: socket.remotePort ?? 0 },
     isSecure,
-    tls: tlsParametersOf(socket),
+    tls: tlsParametersOf(socket.source),
     peer,
     body: message,
   }

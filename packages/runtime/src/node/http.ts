@@ -3,14 +3,18 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { NetworkError, type Listener, type PeerIdentity, type TlsParameters } from '../network.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
+import { openPaced, type PacedSocket } from './paced-socket.ts'
 import { PendingSockets, remoteName } from './pending-sockets.ts'
 import { tlsParametersOf } from './tls-parameters.ts'
 import type { NodeTlsNetwork } from './tls.ts'
 
+export type { Duplex }
+
 /** An HTTP request to upgrade to another protocol, with its socket. */
 export interface Upgrade {
   readonly request: IncomingMessage
-  readonly socket: Duplex
+  /** Its `heldBytes` were received and not passed on. */
+  readonly socket: Duplex & { readonly heldBytes: number }
   /** Bytes received after the request. */
   readonly head: Buffer
   readonly isSecure: boolean
@@ -36,7 +40,7 @@ export function httpUpgrades({
   return {
     listen(at, upgrade, refused = () => {}) {
       const opening = new PendingSockets('an HTTP request', { limit, timeoutMs })
-      const peers = new WeakMap<Duplex, PeerIdentity>()
+      const peers = new WeakMap<Socket, PeerIdentity>()
       const server = createServer((request, response) => {
         refused(
           new NetworkError(
@@ -58,20 +62,21 @@ export function httpUpgrades({
           return socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
         },
       )
-      server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-        opening.ready(socket)
-        socket.setNoDelay(true)
+      server.on('upgrade', (request: IncomingMessage, socket: PacedSocket, head: Buffer) => {
+        const { source } = socket
+        opening.ready(source)
+        source.setNoDelay(true)
         upgrade({
           request,
           socket,
           head,
           isSecure: tls !== undefined,
-          peer: peers.get(socket),
-          tls: tlsParametersOf(request.socket),
+          peer: peers.get(source),
+          tls: tlsParametersOf(source),
         })
       })
       const take = (socket: Socket): void => {
-        if (opening.admit(socket, refused)) server.emit('connection', socket)
+        if (opening.admit(socket, refused)) openPaced(socket, (paced) => server.emit('connection', paced))
       }
       if (tls === undefined) return listenForSockets(at, take, refused)
       return tls.listenForSockets(

@@ -13,14 +13,19 @@ import { PartialMessage } from './partial-message.ts'
 const HIGH_WATER = 64 * 1024
 /** Most bytes of one sent message; a peer may refuse longer ones. */
 const MESSAGE_BYTES = 64 * 1024
-/** Milliseconds of one turn of the event loop for the frames of one connection: it may read 2 MiB, 350,000 of the smallest frames. */
-const TURN_MS = 2
 /** Messages that are received while reading is paused are packed into arrays of at least so many bytes. */
 const KEPT_BYTES = 4096
 /** Close codes of RFC 6455. */
 const NORMAL = 1000
 const NO_STATUS = 1005
 const GOING_AWAY = 1001
+
+/** What a WebSocket reads. */
+export interface ChunkSource {
+  /** Bytes received that were not passed on. */
+  readonly heldBytes: number
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
+}
 
 export interface WebSocketConnectionOptions {
   readonly remote: Address
@@ -31,8 +36,8 @@ export interface WebSocketConnectionOptions {
   readonly clock: Clock
   /** 0 sends no pings. */
   readonly pingIntervalMs: number
-  /** The socket of an accepted connection, whose incomplete messages are counted. */
-  readonly socket?: { on(event: 'data', listener: (chunk: Uint8Array) => void): unknown }
+  /** The socket, by whose chunks incomplete messages are counted and pings answered. */
+  readonly socket?: ChunkSource | undefined
 }
 
 /** A byte stream over a WebSocket. It cannot be half open: when one side ends, both end. */
@@ -52,14 +57,10 @@ export class WebSocketConnection implements Connection {
   #closed = false
   #isDestroyed = false
   readonly #partial = new PartialMessage()
-  /** Whether the frames of accepted connections are followed by `#received`, once for all of a chunk. */
-  readonly #seesChunks: boolean
+  /** With it, frames are followed by `#received`, once for all of a chunk. */
+  readonly #socket: ChunkSource | undefined
   /** The last ping of a chunk, which is answered at its end. */
   #ping: Buffer | undefined
-  /** When the share of this turn is used up, on the monotonic clock; undefined before its first chunk. */
-  #turnEnd: number | undefined
-  /** Whether reading goes on with the next turn, unless it is paused. */
-  #isPaced = false
   /** The bytes of messages received while paused: those in the last bytes read before the pause. The last array may have room. */
   #queued: Uint8Array[] = []
   #queuedInLast = 0
@@ -83,11 +84,8 @@ export class WebSocketConnection implements Connection {
     webSocket.on('error', (error) => (this.#cause ??= error))
     webSocket.on('close', (code) => this.#closedBy(code))
     webSocket.on('ping', (data: Buffer) => this.#pinged(data))
-    webSocket.on('pong', () => {
-      this.#beginTurn()
-      this.#isAlive = true
-    })
-    this.#seesChunks = socket !== undefined
+    webSocket.on('pong', () => (this.#isAlive = true))
+    this.#socket = socket
     // Behind the listener of the WebSocket, which delivers the messages that the chunk completes.
     socket?.on('data', (chunk) => this.#received(chunk))
     if (pingIntervalMs > 0) this.#pingAfter(pingIntervalMs)
@@ -98,7 +96,8 @@ export class WebSocketConnection implements Connection {
   }
 
   get heldBytes(): number {
-    return this.#queued.reduce((sum, { length }) => sum + length, this.#partial.byteSize)
+    const received = this.#partial.byteSize + (this.#socket?.heldBytes ?? 0)
+    return this.#queued.reduce((sum, { length }) => sum + length, received)
   }
 
   setHandler(events: ConnectionHandler): void {
@@ -142,37 +141,13 @@ export class WebSocketConnection implements Connection {
     const ping = this.#ping
     this.#ping = undefined
     if (ping !== undefined) this.#answer(ping)
-    this.#pace()
     this.#partial.push(chunk)
     if (this.#partial.byteSize > 0 && !this.#closed) this.#events?.held?.()
   }
 
-  /** Counts the time of a turn from its first frame. */
-  #beginTurn(): void {
-    if (this.#turnEnd !== undefined || !this.#seesChunks) return
-    this.#turnEnd = this.#clock.monotonic() + TURN_MS
-    this.#clock.immediate(() => this.#endTurn())
-  }
-
-  /** Reads on with the next turn when the chunks of this one have taken long. */
-  #pace(): void {
-    this.#beginTurn()
-    if (this.#clock.monotonic() < this.#turnEnd! || this.#isPaced || this.#closed) return
-    this.#isPaced = true
-    this.#webSocket.pause()
-  }
-
-  #endTurn(): void {
-    this.#turnEnd = undefined
-    if (!this.#isPaced) return
-    this.#isPaced = false
-    if (!this.#paused && !this.#closed && this.#queued.length === 0) this.#webSocket.resume()
-  }
-
-  /** A ping has arrived. Of those in one chunk the last is answered, as RFC 6455 allows: a chunk may have ten thousand. */
+  /** A ping has arrived. Of those in one chunk the last is answered, as RFC 6455 allows: a chunk may have a thousand. */
   #pinged(data: Buffer): void {
-    this.#beginTurn()
-    if (this.#seesChunks) this.#ping = data
+    if (this.#socket !== undefined) this.#ping = data
     else this.#answer(data)
   }
 
@@ -184,7 +159,6 @@ export class WebSocketConnection implements Connection {
 
   #message(data: Buffer, isBinary: boolean): void {
     if (this.#isDestroyed) return
-    this.#beginTurn()
     this.#isAlive = true
     if (!isBinary) {
       this.#cause ??= new NetworkError('The peer sent text; only binary messages are read', 'EPROTO')

@@ -8,10 +8,11 @@ import {
   type Listener,
   type Network,
 } from '../network.ts'
-import type { Upgrade, UpgradeListener } from '../node/http.ts'
+import type { Duplex, Upgrade, UpgradeListener } from '../node/http.ts'
+import { pacedConnections } from '../node/paced-connections.ts'
 import type { WebSocketListenOptions } from '../tls.ts'
 import { CUT_OFF, tlsFailureOf } from '../tls-faults.ts'
-import { WebSocketConnection } from './connection.ts'
+import { WebSocketConnection, type ChunkSource } from './connection.ts'
 
 export interface WebSocketNetworkOptions extends WebSocketListenOptions {
   /** Clock of the pings. */
@@ -121,13 +122,14 @@ class WebSocketNetwork implements Network {
         perMessageDeflate: false,
         autoPong: false,
         maxPayload: Math.max(maxMessageBytes, MAX_MESSAGE_BYTES),
+        ...pacedConnections(url.startsWith('wss:')),
         ...client,
       })
       webSocket.once('error', (error: Error & { code?: string }) =>
         failed(error.code ?? error.message, error),
       )
       // Bun has a `ws` of its own, without a socket.
-      let socket: { remotePort?: number; localAddress?: string; localPort?: number } = {}
+      let socket: ClientSocket = {}
       webSocket.once('upgrade', (response: { socket?: typeof socket } | undefined) => {
         socket = response?.socket ?? {}
       })
@@ -142,6 +144,7 @@ class WebSocketNetwork implements Network {
           peer: undefined,
           clock,
           pingIntervalMs,
+          socket: isChunkSource(socket) ? socket : undefined,
         })
         resolve(connection)
       })
@@ -167,8 +170,17 @@ class WebSocketNetwork implements Network {
   }
 }
 
+/** The socket of a client. */
+interface ClientSocket {
+  readonly remotePort?: number
+  readonly localAddress?: string
+  readonly localPort?: number
+}
+
+const isChunkSource = (socket: object): socket is ChunkSource => 'heldBytes' in socket
+
 /** Answers a refused upgrade request, and closes the socket. */
-function respond(socket: Upgrade['socket'], status: string): void {
+function respond(socket: Duplex, status: string): void {
   socket.on('error', () => {})
   socket.once('finish', () => socket.destroy())
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)

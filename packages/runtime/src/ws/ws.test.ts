@@ -1,8 +1,9 @@
 // oxlint-disable-next-line no-restricted-imports -- a plain request checks what the port says to it
 import { get } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { WebSocket, type ClientOptions } from 'ws'
+import { WebSocket, WebSocketServer, type ClientOptions } from 'ws'
 import { ManualClock } from '../manual-clock.ts'
 import type { Connection, Listener } from '../network.ts'
 import { httpUpgrades } from '../node/http.ts'
@@ -293,6 +294,30 @@ describe('a WebSocket listener', () => {
   it('requires a source of upgrades', async () => {
     const network = webSocketNetwork({ clock: new ManualClock() })
     await expect(network.listen({ port: 0 }, () => {})).rejects.toMatchObject({ code: 'ENOTSUP' })
+  })
+})
+
+describe('a client over a WebSocket', () => {
+  it('reads what its server sends in slices of 2 KiB, and answers the last ping of each', async () => {
+    const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+    await once(server, 'listening')
+    const connected = once(server, 'connection') as Promise<[WebSocket, { socket: Socket }]>
+    const network = webSocketNetwork({ clock: new ManualClock() })
+    const { port } = server.address() as AddressInfo
+    const connection = await network.connect({ host: '127.0.0.1', port })
+    const [webSocket, { socket }] = await connected
+    let pongs = 0
+    webSocket.on('pong', () => pongs++)
+    const probe = new ConnectionProbe(connection, forever)
+    const pings = 5000
+    socket.write(Buffer.concat([Buffer.alloc(2 * pings, Buffer.of(0x89, 0)), Buffer.of(0x82, 1, 7)]))
+    await probe.until(() => probe.length === 1)
+    connection.write(Uint8Array.of(8))
+    await once(webSocket, 'message')
+    expect(pongs).toBeGreaterThan(0)
+    expect(pongs).toBeLessThanOrEqual(Math.ceil((2 * pings + 3) / 2048) + 1)
+    connection.destroy()
+    server.close()
   })
 })
 

@@ -1,0 +1,24 @@
+import { connect, isIP } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { Duplex } from 'node:stream'
+import { PacedSocket } from './paced-socket.ts'
+
+/** What HTTP knows of the server. */
+interface To {
+  readonly host: string
+  readonly port: number
+  readonly servername?: string
+}
+
+/** Returns the option of HTTP clients with which they read of paced sockets; no options on Bun and Deno, which need a socket. */
+export function pacedConnections(isSecure: boolean): { createConnection?: (to: To) => Duplex } {
+  const { bun, deno } = process.versions
+  if (bun !== undefined || deno !== undefined) return {}
+  return { createConnection: (to) => new PacedSocket(isSecure ? overTls(to) : connect(tcp(to))) }
+}
+
+/** Returns options without the path of the request, which would be that of a Unix socket. */
+const tcp = (to: To): To => ({ ...to, path: undefined }) as To
+
+const overTls = (to: To) =>
+  connectTls({ ...tcp(to), servername: to.servername || (isIP(to.host) === 0 ? to.host : '') })

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { afterEach, expect, it, vi } from 'vitest'
+import { PacedSocket, SLICE_BYTES } from './paced-socket.ts'
+
+const sockets: { destroy(): unknown }[] = []
+let server: Server | undefined
+afterEach(() => {
+  vi.restoreAllMocks()
+  for (const socket of sockets.splice(0)) socket.destroy()
+  server?.close()
+})
+
+/** Opens a connection. Resolves to its ends, of which one is paced. */
+async function pair(): Promise<[peer: Socket, paced: PacedSocket]> {
+  server ??= createServer({ allowHalfOpen: true })
+  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening')
+  const peer = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [accepted] = (await once(server, 'connection')) as [Socket]
+  const paced = new PacedSocket(accepted)
+  sockets.push(peer, paced)
+  return [peer.on('error', () => {}), paced]
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+
+/** Resolves once so many bytes wait in the socket below. */
+async function received(paced: PacedSocket, bytes: number): Promise<void> {
+  paced.read(0)
+  while (paced.heldBytes < bytes) await nextTurn()
+}
+
+it('bytes arrive in slices, in order, and their end after them', async () => {
+  const [peer, paced] = await pair()
+  const sent = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251))
+  const chunks: Buffer[] = []
+  paced.on('data', (chunk: Buffer) => chunks.push(chunk))
+  peer.end(sent)
+  await once(paced, 'end')
+  expect(Buffer.concat(chunks).equals(sent)).toBe(true)
+  expect(Math.max(...chunks.map(({ length }) => length))).toBe(SLICE_BYTES)
+})
+
+it('slices that take long are read over several turns, between which those of other connections are read', async () => {
+  let now = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  const ends = [await pair(), await pair()] as const
+  const order: number[] = []
+  for (const [peer, paced] of ends) {
+    peer.write(Buffer.alloc(10 * SLICE_BYTES))
+    await received(paced, 10 * SLICE_BYTES)
+  }
+  let turns = 0
+  let isDone = false
+  const count = (): void => {
+    turns++
+    if (!isDone) setImmediate(count)
+  }
+  count()
+  await Promise.all(
+    ends.map(
+      ([, paced], index) =>
+        new Promise<void>((resolve) => {
+          let bytes = 0
+          paced.on('data', (chunk: Buffer) => {
+            now += 1
+            order.push(index)
+            bytes += chunk.length
+            if (bytes === 10 * SLICE_BYTES) resolve()
+          })
+        }),
+    ),
+  )
+  isDone = true
+  expect(turns).toBeGreaterThan(4)
+  const doubles = order.filter((each, index) => each === order[index + 1])
+  expect(doubles.length).toBeLessThan(6)
+})
+
+it('a connection whose reader pauses holds back what its peer sends', async () => {
+  const [peer, paced] = await pair()
+  paced.pause()
+  peer.write(Buffer.alloc(8 << 20))
+  await received(paced, SLICE_BYTES)
+  for (let i = 0; i < 50; i++) await nextTurn()
+  expect(paced.heldBytes).toBeLessThan(1 << 20)
+  let bytes = 0
+  const whole = new Promise<void>((resolve) =>
+    paced.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes === 8 << 20) resolve()
+    }),
+  )
+  paced.resume()
+  await whole
+})
+
+it('what was received is not passed on once the connection is destroyed', async () => {
+  const [peer, paced] = await pair()
+  peer.write(Buffer.alloc(10 * SLICE_BYTES))
+  await received(paced, 10 * SLICE_BYTES)
+  let reads = 0
+  paced.on('data', () => {
+    reads++
+    paced.destroy()
+  })
+  await once(peer, 'close')
+  // A second slice was in the stream already.
+  expect(reads).toBeLessThanOrEqual(2)
+})
+
+it('what is written arrives before the end, and a reset of the peer is reported', async () => {
+  const [peer, paced] = await pair()
+  paced.cork()
+  paced.write('a')
+  paced.write('b')
+  paced.uncork()
+  paced.end('c')
+  let text = ''
+  peer.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  await once(peer, 'end')
+  expect(text).toBe('abc')
+  const [other, broken] = await pair()
+  broken.resume()
+  const failed = once(broken, 'error') as Promise<[NodeJS.ErrnoException]>
+  other.resetAndDestroy()
+  expect((await failed)[0].code).toBe('ECONNRESET')
+})
