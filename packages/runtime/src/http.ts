@@ -28,7 +28,10 @@ export interface HttpResponse {
 }
 
 export interface HttpLimits {
-  /** Most connections. At the limit a new connection replaces the one that has been idle for longest, or else the oldest. */
+  /**
+   * Most connections. At the limit a new connection replaces one of the address, or network of IPv6, with most of them: the one that has
+   * been idle for longest, or else the oldest.
+   */
   readonly connections: number
   /** Time without traffic after which a connection closes, in milliseconds. */
   readonly idleTimeoutMs: number

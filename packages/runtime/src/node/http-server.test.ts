@@ -128,6 +128,23 @@ it('a connection beyond the limit replaces the one that has been idle for longes
   expect(String((await answer)[0])).toContain('/held')
 })
 
+it('at the limit, one with many connections loses one of its own, not that of another address', async () => {
+  await serve(() => ({ status: 200 }), { connections: 4 })
+  const from = async (localAddress: string): Promise<Socket> => {
+    const socket = connect({ port: listener.address.port, host: '127.0.0.1', localAddress })
+    sockets.push(socket)
+    socket.on('error', () => {}).write(ask())
+    await once(socket, 'data')
+    return socket
+  }
+  const operator = await from('127.0.0.1')
+  const closed: Promise<void>[] = []
+  for (let i = 0; i < 20; i++) closed.push(reset(await from('127.0.0.2')))
+  await Promise.all(closed.slice(0, 17))
+  operator.write(ask())
+  await once(operator, 'data')
+})
+
 it('malformed and oversized requests are answered with an error of HTTP and closed, without a report', async () => {
   await serve(() => ({ status: 200 }))
   for (const [bytes, status] of [

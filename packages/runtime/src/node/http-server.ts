@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from '../http.ts'
 import type { PeerIdentity } from '../network.ts'
+import { ByAddress } from './by-address.ts'
 import { listenForSockets } from './network.ts'
 import { openPaced, type PacedSocket } from './paced-socket.ts'
 import { tlsParametersOf } from './tls-parameters.ts'
@@ -30,21 +31,22 @@ export function nodeHttpServer({
     async listen(at, limits, handler) {
       const connections = new HttpConnections(limits)
       const server = createHttpServer(limits, connections, handler)
-      const accept = (accepted: Socket, details: ConnectionDetails): void => {
+      const accept = (accepted: Socket, isSecure: boolean, peer: PeerIdentity | undefined): void => {
         accepted.allowHalfOpen = false
+        const details = { host: accepted.remoteAddress ?? '', isSecure, peer }
         openPaced(accepted, (socket) => {
           connections.add(socket, details)
           server.emit('connection', socket)
         })
       }
       const failed = (error: Error): void => handler.failed(error)
-      const plain = (socket: Socket): void => accept(socket, { isSecure: false, peer: undefined })
+      const plain = (socket: Socket): void => accept(socket, false, undefined)
       const listener =
         tls === undefined
           ? await listenForSockets(at, plain, failed)
           : await tls.listenForSockets(
               at,
-              (socket, peer) => accept(socket, { isSecure: true, peer }),
+              (socket, peer) => accept(socket, true, peer),
               failed,
               isMixed ? plain : undefined,
             )
@@ -61,14 +63,18 @@ export function nodeHttpServer({
 }
 
 interface ConnectionDetails {
+  /** The address of the client: a socket that is closed has none. */
+  readonly host: string
   readonly isSecure: boolean
   readonly peer: PeerIdentity | undefined
 }
 
-/** The open connections of one port, oldest first. */
+/** The open connections of one port. */
 class HttpConnections {
   readonly #limits: HttpLimits
   readonly #details = new Map<PacedSocket, ConnectionDetails>()
+  /** Those of an address in the order of their last response. */
+  readonly #byAddress = new ByAddress<PacedSocket>()
   readonly #busy = new Set<PacedSocket>()
   /** Node enforces its own limits of time only in servers that listen themselves. */
   readonly #deadlines = new Map<PacedSocket, NodeJS.Timeout>()
@@ -82,8 +88,9 @@ class HttpConnections {
     if (this.#details.size >= this.#limits.connections) this.#evict()
     socket.on('error', () => {})
     this.#details.set(socket, details)
+    this.#byAddress.add(details.host, socket)
     socket.once('close', () => {
-      this.#details.delete(socket)
+      this.#remove(socket)
       this.#busy.delete(socket)
       this.#clearDeadline(socket)
     })
@@ -91,7 +98,7 @@ class HttpConnections {
   }
 
   detailsOf(socket: PacedSocket): ConnectionDetails {
-    return this.#details.get(socket) ?? { isSecure: false, peer: undefined }
+    return this.#details.get(socket) ?? { host: '', isSecure: false, peer: undefined }
   }
 
   /** Begins a request. Returns false while another one of its connection has no response: requests are not pipelined. */
@@ -125,8 +132,7 @@ class HttpConnections {
       socket.destroySoon()
       return
     }
-    this.#details.delete(socket)
-    this.#details.set(socket, details)
+    this.#byAddress.add(details.host, socket)
     this.#setDeadline(socket, this.#limits.idleTimeoutMs, () => true)
   }
 
@@ -150,18 +156,20 @@ class HttpConnections {
     this.#deadlines.delete(socket)
   }
 
-  /** Closes the connection that has been idle for longest; the oldest one when all are busy. */
+  /** Closes a connection of the address with most of them: the one that has been idle for longest, or the oldest when all are busy. */
   #evict(): void {
-    let oldest: PacedSocket | undefined
-    for (const socket of this.#details.keys()) {
-      oldest ??= socket
-      if (!this.#busy.has(socket)) {
-        oldest = socket
-        break
-      }
-    }
-    oldest?.destroy()
-    if (oldest !== undefined) this.#details.delete(oldest)
+    const [...group] = this.#byAddress.largest()
+    const victim = group.find((socket) => !this.#busy.has(socket)) ?? group[0]
+    if (victim === undefined) return
+    this.#remove(victim)
+    victim.destroy()
+  }
+
+  #remove(socket: PacedSocket): void {
+    const details = this.#details.get(socket)
+    if (details === undefined) return
+    this.#details.delete(socket)
+    this.#byAddress.delete(details.host, socket)
   }
 }
 

@@ -3,9 +3,9 @@ import { expect, it } from 'vitest'
 import { PendingSockets } from './pending-sockets.ts'
 
 /** Returns a socket whose peer has a port of its own. */
-function socketFrom(port: number): Socket {
+function socketFrom(port: number, host = '10.0.0.9'): Socket {
   const socket = new Socket()
-  Object.defineProperties(socket, { remoteAddress: { value: '10.0.0.9' }, remotePort: { value: port } })
+  Object.defineProperties(socket, { remoteAddress: { value: host }, remotePort: { value: port } })
   return socket
 }
 
@@ -13,7 +13,7 @@ it('a new socket over the limit is refused, or replaces the oldest one where str
   for (const replacesOldest of [false, true]) {
     const refused: string[] = []
     const pending = new PendingSockets('a TLS handshake', { limit: 2, timeoutMs: 60_000, replacesOldest })
-    const sockets = [1, 2, 3].map(socketFrom)
+    const sockets = [1, 2, 3].map((port) => socketFrom(port))
     const admitted = sockets.map((socket) =>
       pending.admit(socket, ({ message }) => void refused.push(message)),
     )
@@ -23,4 +23,34 @@ it('a new socket over the limit is refused, or replaces the oldest one where str
     expect(pending.size).toBe(2)
     for (const socket of sockets) socket.destroy()
   }
+})
+
+it('over the limit the address with most sockets loses its oldest one to another address', () => {
+  const refused: string[] = []
+  const pending = new PendingSockets('an HTTP request', { limit: 4, timeoutMs: 60_000 })
+  const admit = (port: number, host: string): boolean => {
+    const socket = socketFrom(port, host)
+    sockets.push(socket)
+    return pending.admit(socket, ({ message }) => void refused.push(message))
+  }
+  const sockets: Socket[] = []
+  for (const port of [1, 2, 3, 4]) admit(port, '10.0.0.9')
+  expect(admit(5, '10.0.0.9')).toBe(false)
+  expect(admit(6, '10.0.0.1')).toBe(true)
+  expect(admit(7, '10.0.0.2')).toBe(true)
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false, true, false, false])
+  expect(refused).toEqual([
+    expect.stringContaining('10.0.0.9:5 is refused'),
+    expect.stringContaining('10.0.0.9:1 is refused'),
+    expect.stringContaining('10.0.0.9:2 is refused'),
+  ])
+  // Addresses with as many as others have no right to their places.
+  for (const [port, host] of [
+    [8, '10.0.0.3'],
+    [9, '10.0.0.4'],
+  ] as const)
+    admit(port, host)
+  expect(sockets.at(-1)!.destroyed).toBe(true)
+  expect(pending.size).toBe(4)
+  for (const socket of sockets) socket.destroy()
 })

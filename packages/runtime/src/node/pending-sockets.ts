@@ -1,20 +1,32 @@
 import type { Socket } from 'node:net'
 import { NetworkError } from '../network.ts'
+import { ByAddress } from './by-address.ts'
+
+/** A socket that is not ready. */
+interface Pending {
+  readonly key: string
+  readonly host: string
+  readonly timer: NodeJS.Timeout
+  readonly refuse: (reason: string, code: string) => void
+}
 
 export interface PendingSocketLimits {
   /** Most pending sockets; 0 is no limit. */
   readonly limit: number
   readonly timeoutMs: number
-  /** Whether a new socket over the limit replaces the oldest one, instead of being refused. */
+  /** Whether a new socket over the limit always replaces another one, also where its own address has most of them. */
   readonly replacesOldest?: boolean
 }
 
-/** Limits the number of accepted sockets that are not ready yet, during a handshake for example, and their time. */
+/**
+ * Limits the number of accepted sockets that are not ready yet, during a handshake for example, and their time. Over the limit the
+ * oldest one of the address, or network of IPv6, with most of them is closed, so that a flood from one keeps no other out.
+ */
 export class PendingSockets {
   readonly #limits: PendingSocketLimits
   readonly #what: string
-  readonly #timers = new Map<string, NodeJS.Timeout>()
-  readonly #refusals = new Map<string, (reason: string, code: string) => void>()
+  readonly #pending = new Map<string, Pending>()
+  readonly #byAddress = new ByAddress<Pending>()
 
   /** `what` is what the sockets wait for, such as "a TLS handshake". */
   constructor(what: string, limits: PendingSocketLimits) {
@@ -24,26 +36,21 @@ export class PendingSockets {
 
   /** Number of pending sockets. */
   get size(): number {
-    return this.#timers.size
+    return this.#pending.size
   }
 
-  /** Adds a socket. Over the limit, destroys it, calls `refused` and returns false. */
+  /** Adds a socket. Over the limit, destroys one, calls `refused` of it, and returns false if it is this one. */
   admit(socket: Socket, refused: (error: Error) => void): boolean {
-    const { limit, timeoutMs, replacesOldest = false } = this.#limits
+    const { limit, timeoutMs } = this.#limits
+    const host = socket.remoteAddress ?? ''
     const key = remoteName(socket)
     const refuse = (reason: string, code: string): void => {
       socket.destroy()
       refused(new NetworkError(`${key} is refused: ${reason}`, code))
     }
-    const isFull = limit > 0 && this.#timers.size >= limit
-    if (isFull && replacesOldest) {
-      const [oldest] = this.#timers.keys()
-      const reason = `newer connections are at ${this.#what}, and there may be ${limit} of them`
-      this.#refusals.get(oldest!)!(reason, 'ETOOMANY')
-      this.#remove(oldest!, this.#timers.get(oldest!))
-    } else if (isFull) {
+    if (limit > 0 && this.#pending.size >= limit && !this.#makeRoom(host)) {
       socket.on('error', () => {})
-      refuse(`${this.#timers.size} others are still at ${this.#what}`, 'ETOOMANY')
+      refuse(`${this.#pending.size} others are still at ${this.#what}`, 'ETOOMANY')
       return false
     }
     const timer = setTimeout(
@@ -51,23 +58,34 @@ export class PendingSockets {
       timeoutMs,
     )
     timer.unref()
-    this.#timers.set(key, timer)
-    this.#refusals.set(key, refuse)
-    socket.once('close', () => this.#remove(key, timer))
+    const pending = { key, host, timer, refuse }
+    this.#pending.set(key, pending)
+    this.#byAddress.add(host, pending)
+    socket.once('close', () => this.#remove(pending))
     return true
   }
 
   /** Removes a socket that is ready. A TLS socket counts as the socket that it wraps. */
   ready(socket: Socket): void {
-    const key = remoteName(socket)
-    this.#remove(key, this.#timers.get(key))
+    const pending = this.#pending.get(remoteName(socket))
+    if (pending !== undefined) this.#remove(pending)
   }
 
-  #remove(key: string, timer: NodeJS.Timeout | undefined): void {
-    clearTimeout(timer)
-    if (this.#timers.get(key) !== timer) return
-    this.#timers.delete(key)
-    this.#refusals.delete(key)
+  /** Closes the oldest socket of the address with most of them. Returns false where a new one of `host` has no more right to a place. */
+  #makeRoom(host: string): boolean {
+    const { limit, replacesOldest = false } = this.#limits
+    const group = this.#byAddress.largest()
+    if (!replacesOldest && this.#byAddress.countOf(host) + 1 >= group.size) return false
+    const [oldest] = group
+    this.#remove(oldest!)
+    oldest!.refuse(`newer connections are at ${this.#what}, and there may be ${limit} of them`, 'ETOOMANY')
+    return true
+  }
+
+  #remove(pending: Pending): void {
+    clearTimeout(pending.timer)
+    this.#byAddress.delete(pending.host, pending)
+    if (this.#pending.get(pending.key) === pending) this.#pending.delete(pending.key)
   }
 }
 

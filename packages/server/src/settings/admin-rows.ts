@@ -71,7 +71,7 @@ export const adminRows = {
     type: integer(1, 65_535),
     defaultValue: 256,
     description:
-      'Most HTTP connections. At the limit a new one replaces the one that has been idle for longest.',
+      'Most HTTP connections. At the limit a new one replaces the one that has been idle for longest, of those of the address with most of them.',
   }),
   adminHosts: row({
     group,
