@@ -1,8 +1,19 @@
-import type { Address, Cancel, Clock, Connection, Listener, Logger, Network } from '@zabra/runtime'
+import {
+  addressBlockOf,
+  type Address,
+  type Cancel,
+  type Clock,
+  type Connection,
+  type Listener,
+  type Logger,
+  type Network,
+} from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import { MEMBER_EXTENSION_BYTES } from '../core/zab/index.ts'
+import { callBackAddresses, CallBacks } from './call-backs.ts'
 import { ElectionConnection, frameOf } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
+import { LimitedLog } from './limited-log.ts'
 import { HelloWithLoginReader } from './login-readers.ts'
 import type { MemberSecurity } from './member-security.ts'
 import type { ClaimingPeer } from './peer-addresses.ts'
@@ -74,6 +85,8 @@ const PORT = 'election port'
 const keyOf = ({ host = '*', port }: ListenAddress): string => `${host} ${port}`
 
 const NO_BYTES = new Uint8Array(0)
+/** Most lines of the log in 10 s about connections to a member, or to servers of one address that no configuration names. */
+const LINES = 8
 /** The age at which a connection is replaced because the other server asks for one, in milliseconds. */
 const MIN_AGE_MS = 1000
 
@@ -100,7 +113,9 @@ interface Peer {
   unsent: Uint8Array | undefined
   /** The message written last. It may have been lost with its connection, so the next connection starts with it. */
   lastSent: Uint8Array | undefined
-  /** The addresses that its hello announced. */
+  /** Where its last hello came from. */
+  from: Pick<Address, 'host'>
+  /** The addresses of its last hello that may be dialed. */
   announced: readonly Address[]
   /** Why it cannot be reached, as the log already says. */
   loggedReason: string | undefined
@@ -121,6 +136,8 @@ export class ElectionConnections {
   readonly #pending: PendingConnections<ReceivedHello>
   readonly #binder: PortBinder
   readonly #peers = new Map<ServerId, Peer>()
+  readonly #callBacks: CallBacks
+  readonly #log: LimitedLog
   /** By listen address. */
   readonly #listeners = new Map<string, { readonly at: ListenAddress; readonly listener: Listener }>()
   /** Moves of the port run one after the other. */
@@ -130,6 +147,8 @@ export class ElectionConnections {
   constructor(options: ElectionConnectionsOptions) {
     this.#options = options
     const { network, clock, logger, maxUnidentified, helloTimeoutMs, bindAttempts } = options
+    this.#callBacks = new CallBacks(clock)
+    this.#log = new LimitedLog(clock, logger, LINES)
     this.#pending = new PendingConnections({
       clock,
       logger,
@@ -272,9 +291,9 @@ export class ElectionConnections {
 
   #onIdentified({ hello, rest }: ReceivedHello, connection: Connection): void {
     const peer = this.#peerOf(hello.id)
-    peer.announced = hello.addresses
+    peer.from = connection.remote
     if (peer.id > this.#options.self) this.#adopt(peer, connection, rest)
-    else this.#callBack(peer, connection)
+    else this.#callBack(peer, connection, hello.addresses)
   }
 
   #refusalOf(id: ServerId, accepted: Connection): Refusal | undefined | Promise<Refusal | undefined> {
@@ -308,12 +327,20 @@ export class ElectionConnections {
 
   /**
    * Closes a connection that a server with a smaller id has opened, and opens one in the other direction. A new connection to it
-   * stays: it may have asked for that one, and a server that claims its id cannot cut it off again and again.
+   * stays: it may have asked for that one, and a server that claims its id cannot cut it off again and again. Too many hellos are
+   * answered at the next dial.
    */
-  #callBack(peer: Peer, connection: Connection): void {
+  #callBack(peer: Peer, connection: Connection, announced: readonly Address[]): void {
+    const { clock, addressesOf } = this.#options
     connection.destroy()
-    const isNew = this.#options.clock.monotonic() - peer.connectedAt < MIN_AGE_MS
+    const isNew = clock.monotonic() - peer.connectedAt < MIN_AGE_MS
     if (peer.connection !== undefined && isNew) return
+    if (!this.#callBacks.take(peer.id, this.#isMember(peer.id))) {
+      if (peer.connection === undefined && peer.dialing === undefined && peer.cancelRetry === undefined)
+        this.#scheduleRetry(peer)
+      return
+    }
+    peer.announced = callBackAddresses(announced, connection.remote, addressesOf(peer.id))
     peer.connection?.close()
     peer.connection = undefined
     peer.cancelRetry?.()
@@ -342,6 +369,11 @@ export class ElectionConnections {
     return this.#options.addressesOf(id).length > 0
   }
 
+  /** Returns the key of log lines about a server. One that no configuration names counts by its address: a program may claim many ids. */
+  #keyOf({ id, from }: Peer, what: string): string {
+    return `${what} ${this.#isMember(id) ? id : addressBlockOf(from.host)}`
+  }
+
   #peerOf(id: ServerId): Peer {
     let peer = this.#peers.get(id)
     if (peer === undefined) {
@@ -356,6 +388,7 @@ export class ElectionConnections {
         backoffMs: this.#options.minBackoffMs,
         unsent: undefined,
         lastSent: undefined,
+        from: { host: '' },
         announced: [],
         loggedReason: undefined,
       }
@@ -399,7 +432,12 @@ export class ElectionConnections {
     peer.dialing = undefined
     // A server that is down at first may show a wrong certificate later.
     if (peer.loggedReason !== reason)
-      this.#options.logger.info({ peer: peer.id, reason }, 'Another server cannot be reached')
+      this.#log.log(
+        'info',
+        this.#keyOf(peer, 'unreachable'),
+        { peer: peer.id, reason },
+        'Another server cannot be reached',
+      )
     peer.loggedReason = reason
     this.#scheduleRetry(peer)
   }
@@ -453,7 +491,7 @@ export class ElectionConnections {
 
   /** Makes this connection the only one to the peer. `rest` are the bytes after its hello. */
   #adopt(peer: Peer, connection: Connection, rest: Uint8Array): void {
-    const { clock, logger, received } = this.#options
+    const { clock, received } = this.#options
     peer.connection?.close()
     peer.dialing?.abort()
     peer.dialing = undefined
@@ -472,7 +510,8 @@ export class ElectionConnections {
     peer.connection = adopted
     if (!this.#isMember(peer.id)) this.#awaitMessage(peer, adopted, this.#options.helloTimeoutMs)
     adopted.isAuthenticated = this.#options.security?.isAuthenticated(connection) === true
-    logger.info({ peer: peer.id, address: formatAddress(connection.remote) }, 'Connected for elections')
+    const facts = { peer: peer.id, address: formatAddress(connection.remote) }
+    this.#log.log('info', this.#keyOf(peer, 'connected'), facts, 'Connected for elections')
     this.#options.reachabilityChanged?.(peer.id, true)
     peer.unsent ??= peer.lastSent
     this.#flush(peer)
@@ -505,8 +544,9 @@ export class ElectionConnections {
   #onLost(peer: Peer, connection: ElectionConnection, reason: string): void {
     if (peer.connection !== connection) return
     peer.connection = undefined
-    const { clock, logger, minBackoffMs, maxBackoffMs } = this.#options
-    logger.info({ peer: peer.id, reason }, 'A connection for elections is lost')
+    const { clock, minBackoffMs, maxBackoffMs } = this.#options
+    const facts = { peer: peer.id, reason }
+    this.#log.log('info', this.#keyOf(peer, 'lost'), facts, 'A connection for elections is lost')
     this.#options.reachabilityChanged?.(peer.id, false)
     if (connection.hasReceived || clock.monotonic() - peer.connectedAt >= maxBackoffMs)
       peer.backoffMs = minBackoffMs

@@ -1,3 +1,4 @@
+import { NetworkError } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { addressOf, bytes, frame, helloOf, hex, ElectionFixture, text } from './testing/election-fixture.ts'
 
@@ -127,4 +128,65 @@ it('a connection that is established after its server was removed is closed', as
   await fixture.clock.untilIdle()
   expect(accepted.map(({ closed, received }) => [closed, received])).toEqual([[true, '']])
   expect([three.connected, fixture.timers]).toEqual([[], []])
+})
+
+/** Returns the hello of the second version with these addresses. */
+const announcing = (id: number, addresses: string): Uint8Array =>
+  bytes(
+    'ffffffffffff0001',
+    id.toString(16).padStart(16, '0'),
+    addresses.length.toString(16).padStart(8, '0'),
+    hex(text(addresses)),
+  )
+
+/** Starts server 9, which notes the addresses that it dials. */
+async function dialing(): Promise<{ fixture: ElectionFixture; dialed: string[] }> {
+  const fixture = new ElectionFixture()
+  const dialed: string[] = []
+  await fixture.startedConnections(9, {
+    acceptsUnknownServers: true,
+    addressesOf: (id) => (id === 2 ? [{ host: 'two.example', port: 3888 }] : []),
+    network: {
+      listen: (at, accepted) => fixture.network.listen(at, accepted),
+      connect: async ({ host, port }) => {
+        dialed.push(`${host}:${port}`)
+        throw new NetworkError(`Cannot connect to ${host}:${port} (ECONNREFUSED)`, 'ECONNREFUSED')
+      },
+    },
+  })
+  return { fixture, dialed }
+}
+
+it('a server is called back at hosts that a configuration gives it, and at the one that its hello came from', async () => {
+  const { fixture, dialed } = await dialing()
+  await fixture.dial(9, announcing(2, 'two.example:4888|10.9.9.9:22|[fd00::1]:22'))
+  expect(dialed).toEqual(['two.example:3888', 'two.example:4888', '127.0.0.1:22'])
+  dialed.length = 0
+  await fixture.dial(9, announcing(7, '10.9.9.9:22|localhost:80|two.example:22'))
+  expect(dialed).toEqual(['127.0.0.1:22', 'localhost:80'])
+})
+
+it('a hello that announces very many addresses has four of them dialed', async () => {
+  const { fixture, dialed } = await dialing()
+  await fixture.dial(9, announcing(7, Array.from({ length: 100 }, (_, i) => `127.0.0.1:${i + 1}`).join('|')))
+  expect(dialed).toHaveLength(4)
+})
+
+it('servers are called back ten times in a second at most, beyond a burst, whatever ids their hellos have', async () => {
+  const { fixture, dialed } = await dialing()
+  for (let id = 100; id < 200; id++) await fixture.dial(9, announcing(id % 9, `127.0.0.1:${id}`))
+  const member = dialed.filter((one) => one.includes('two.example')).length
+  expect(dialed.length).toBeLessThanOrEqual(2 * 16 + member)
+  dialed.length = 0
+  await fixture.advance(1000)
+  for (let id = 200; id < 300; id++) await fixture.dial(9, announcing(7, `127.0.0.1:${id}`))
+  expect(dialed.filter((one) => one.startsWith('127'))).toHaveLength(10)
+  expect(fixture.timers).toEqual(['election connection to 2'])
+})
+
+it('servers that cannot be called back, and connections that come and go, take a few lines of the log', async () => {
+  const { fixture } = await dialing()
+  for (let id = 0; id < 100; id++) await fixture.dial(9, announcing(3 + (id % 5), `127.0.0.1:${id + 1}`))
+  for (let id = 0; id < 100; id++) (await fixture.dial(9, announcing(10 + id, 'h:1'))).connection.destroy()
+  expect(fixture.logged.length).toBeLessThanOrEqual(3 * 8)
 })

@@ -24,6 +24,16 @@ it('a line about one thing is logged once in 10 s, with the number of others, an
   ])
 })
 
+it('with a burst, so many lines about one thing are logged in 10 s', () => {
+  const clock = new ManualClock()
+  const lines: object[] = []
+  const log = new LimitedLog(clock, { ...silentLogger, info: (facts) => lines.push(facts) }, 2)
+  for (let i = 0; i < 5; i++) log.log('info', 'a', { i }, 'lost')
+  clock.advance(10_000)
+  for (let i = 5; i < 7; i++) log.log('info', 'a', { i }, 'lost')
+  expect(lines).toEqual([{ i: 0 }, { i: 1 }, { i: 5, others: 3 }, { i: 6 }])
+})
+
 it('lines about more than 256 things share one line in 10 s, until lines about the others are due again', () => {
   const clock = new ManualClock()
   const lines: object[] = []

@@ -22,43 +22,51 @@ export const keyOfPeer = (
 ): string =>
   `${message} ${membership.member(serverId) === undefined ? addressBlockOf(accepted.remote.host) : serverId}`
 
-/** The last line about a thing, and the number of lines left out since. */
-interface LastLine {
-  at: number
+/** The lines about a thing in an interval, and the number of those left out. */
+interface LastLines {
+  readonly since: number
+  logged: number
   left: number
 }
 
-/** Logs lines that another server can cause: one in 10 s about each thing, with the number of `others` that were left out. */
+/** Logs lines that another server can cause: one in 10 s about each thing, or some, with the number of `others` that were left out. */
 export class LimitedLog {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #logger: Logger
-  readonly #last = new Map<string, LastLine>()
+  readonly #burst: number
+  readonly #last = new Map<string, LastLines>()
 
-  constructor(clock: Pick<Clock, 'monotonic'>, logger: Logger) {
+  /** `burst` is the number of lines about one thing in 10 s. */
+  constructor(clock: Pick<Clock, 'monotonic'>, logger: Logger, burst = 1) {
     this.#clock = clock
     this.#logger = logger
+    this.#burst = burst
   }
 
-  /** Logs a line about the thing `key`, unless there was one a short time ago. */
+  /** Logs a line about the thing `key`, unless there were as many as may be a short time ago. */
   log(level: 'info' | 'warn', key: string, context: object, message: string): void {
     const now = this.#clock.monotonic()
     if (!this.#last.has(key) && !this.#hasRoom(now)) key = OTHER_THINGS
     const last = this.#last.get(key)
-    if (last !== undefined && now - last.at < INTERVAL_MS) {
+    const isRecent = last !== undefined && now - last.since < INTERVAL_MS
+    if (isRecent && last.logged === this.#burst) {
       last.left++
       return
     }
     const others = last === undefined || last.left === 0 ? {} : { others: last.left }
-    this.#last.delete(key)
-    this.#last.set(key, { at: now, left: 0 })
+    if (isRecent) last.logged++
+    else {
+      this.#last.delete(key)
+      this.#last.set(key, { since: now, logged: 1, left: 0 })
+    }
     this.#logger[level]({ ...context, ...others }, message)
   }
 
   /** Returns whether one more thing can be remembered. Forgets the one with the oldest line if another line of it may be logged. */
   #hasRoom(now: number): boolean {
     if (this.#last.size < MAX_KEYS) return true
-    const [oldest, { at }] = this.#last.entries().next().value!
-    if (now - at < INTERVAL_MS) return false
+    const [oldest, { since }] = this.#last.entries().next().value!
+    if (now - since < INTERVAL_MS) return false
     return this.#last.delete(oldest)
   }
 }

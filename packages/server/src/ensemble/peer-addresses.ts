@@ -112,6 +112,9 @@ const unnamedText = (id: ServerId, from: string): string =>
 
 const isIpAddress = (host: string): boolean => host.includes(':') || /^\d+\.\d+\.\d+\.\d+$/.test(host)
 
+/** Whether two hosts are one address, or have the same name. */
+export const isSameHost = (a: string, b: string): boolean => canonical(a) === canonical(b)
+
 /** Returns an address in one spelling. All loopback addresses are one: the system chooses which of them a connection comes from. */
 function canonical(host: string): string {
   const bare = host.replace(/%.*$/, '').toLowerCase()
