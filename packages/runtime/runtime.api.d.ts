@@ -812,6 +812,7 @@ export interface TlsOptions {
     readonly verifyHostName?: boolean | undefined;
     readonly identifiesServer?: boolean | undefined;
     readonly handshakeLimit?: number | undefined;
+    readonly replacesHandshakes?: boolean | undefined;
     readonly handshakeTimeoutMs?: number | undefined;
 }
 

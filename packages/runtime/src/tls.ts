@@ -39,6 +39,11 @@ export interface TlsOptions {
   readonly identifiesServer?: boolean | undefined
   /** Most concurrent handshakes; further connections are refused. By default, 250; 0 is no limit. */
   readonly handshakeLimit?: number | undefined
+  /**
+   * Whether a connection over `handshakeLimit` is accepted, and the oldest handshake of the address with most of them closed. By default,
+   * false.
+   */
+  readonly replacesHandshakes?: boolean | undefined
   /** Timeout of a handshake in milliseconds. By default, 10 000. */
   readonly handshakeTimeoutMs?: number | undefined
 }

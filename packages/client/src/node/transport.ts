@@ -36,6 +36,7 @@ const tlsRules: { readonly [K in keyof Required<TlsOptions>]: Rule } = {
   verifyHostName: trueOrFalse,
   identifiesServer: trueOrFalse,
   handshakeLimit: ['a whole number from 0', whole(0)],
+  replacesHandshakes: trueOrFalse,
   handshakeTimeoutMs: milliseconds,
 }
 

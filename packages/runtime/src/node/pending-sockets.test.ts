@@ -54,3 +54,27 @@ it('over the limit the address with most sockets loses its oldest one to another
   expect(pending.size).toBe(4)
   for (const socket of sockets) socket.destroy()
 })
+
+it('a flood from one address, or network of IPv6, replaces no socket of another', () => {
+  for (const flood of ['10.0.0.9', '2001:db8::']) {
+    const pending = new PendingSockets('a TLS handshake', {
+      limit: 4,
+      timeoutMs: 60_000,
+      replacesOldest: true,
+    })
+    const admit = (port: number, address: string): Socket => {
+      const socket = socketFrom(port, address)
+      expect(pending.admit(socket, () => {})).toBe(true)
+      return socket
+    }
+    const first = admit(1, '10.0.0.1')
+    const strangers = Array.from({ length: 20 }, (_, i) =>
+      admit(i, flood.endsWith(':') ? `${flood}${i + 1}` : flood),
+    )
+    const last = admit(1, '10.0.0.2')
+    expect([first, last].map(({ destroyed }) => destroyed)).toEqual([false, false])
+    expect(strangers.filter(({ destroyed }) => !destroyed)).toEqual(strangers.slice(-2))
+    expect(pending.size).toBe(4)
+    for (const socket of [first, last, ...strangers]) socket.destroy()
+  }
+})

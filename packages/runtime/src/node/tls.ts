@@ -119,8 +119,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     const limits = {
       limit: handshakeLimit,
       timeoutMs: handshakeTimeoutMs,
-      // Connections of strangers must not keep the other members out.
-      replacesOldest: this.#options.identifiesServer === true,
+      replacesOldest: this.#options.replacesHandshakes === true,
     }
     const pending = new PendingSockets('a TLS handshake', limits)
     const failed = (error: Error): void => {

@@ -27,7 +27,7 @@ import type { Membership } from './membership.ts'
 import { SaslLogin } from './sasl-login.ts'
 import { SecretLogin } from './secret-login.ts'
 
-/** Most concurrent TLS handshakes on one port; further connections are closed. */
+/** Most concurrent TLS handshakes on one port. */
 const MAX_HANDSHAKES = 64
 
 /**
@@ -267,6 +267,8 @@ const tlsOptionsOf = (settings: ServerSettings): TlsOptions => ({
   verifyHostName: false,
   identifiesServer: true,
   handshakeLimit: MAX_HANDSHAKES,
+  // Connections of strangers must not keep the other members out.
+  replacesHandshakes: true,
   handshakeTimeoutMs: settings.quorumHandshakeTimeoutMs,
 })
 

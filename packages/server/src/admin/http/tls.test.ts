@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { get as getPlain, type IncomingMessage } from 'node:http'
 import { get as getSecure, type RequestOptions } from 'node:https'
+import { connect } from 'node:net'
 import { nodePlatform, httpServer, tlsNetwork } from '@zabra/runtime/node'
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
@@ -60,6 +61,15 @@ describe('TLS on the HTTP port', () => {
     await listen({ ...stores, adminPortUnification: true })
     expect(await status(getSecure)).toBe(200)
     expect(await status(getPlain)).toBe(200)
+  })
+
+  it('lets a probe in while as many connections as there may be have begun no handshake', async () => {
+    await listen({ ...stores, adminForceHttps: true, adminMaxConnections: 4 })
+    const { host, port } = admin.address!
+    const silent = Array.from({ length: 4 }, () => connect({ host, port }))
+    await Promise.all(silent.map((socket) => once(socket, 'connect')))
+    expect(await status(getSecure)).toBe(200)
+    for (const socket of silent) socket.destroy()
   })
 
   it('demands a trusted certificate with admin.needClientAuth', async () => {

@@ -62,4 +62,6 @@ const tlsOptionsOf = (settings: ServerSettings): TlsOptions => ({
     ),
   clientAuth: settings.adminNeedClientAuth ? 'need' : settings.adminClientAuth,
   handshakeLimit: settings.adminMaxConnections,
+  // Silent connections must not keep probes out: a refused probe restarts a healthy server.
+  replacesHandshakes: true,
 })
