@@ -41,7 +41,7 @@ describe('the sessions of a learner', () => {
   })
 
   it('that an observer reports are passed on once, and not beside a touch here', () => {
-    const sessions = new LearnerSessions(new Map())
+    const sessions = new LearnerSessions(new Map([1n, 3n].map((id) => [id, 5000])))
     sessions.resume(1n, 5000, 0)
     sessions.touchFromObserver(1n, 5000)
     sessions.touchFromObserver(3n, 9000)
@@ -51,6 +51,14 @@ describe('the sessions of a learner', () => {
       [3n, 9000],
     ])
     expect(sessions.takeTouched()).toEqual([])
+  })
+
+  it('that an observer reports are passed on whatever their number, and unknown ones are not', () => {
+    const known = Array.from({ length: 150_000 }, (_, i) => BigInt(i))
+    const sessions = new LearnerSessions(new Map(known.map((id) => [id, 5000])))
+    for (const id of known) sessions.touchFromObserver(id, 5000)
+    for (let id = -1000n; id < 0n; id++) sessions.touchFromObserver(id, 5000)
+    expect(sessions.takeTouched()).toHaveLength(known.length)
   })
 
   it('that have ended are closed for their clients and not reported', () => {

@@ -1,6 +1,9 @@
 import type { SessionId } from '../types.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
+/** A session that was touched, with its timeout in milliseconds. */
+export type TouchedSession = Pick<Session, 'id' | 'timeout'>
+
 /**
  * Holds the sessions of a learner: the table that transactions have created, and the sessions that were touched since the last
  * report to the leader. Only the leader expires sessions.
@@ -10,8 +13,8 @@ export class LearnerSessions implements SessionRegistry {
   /** Sessions that have, or had, a client on this server. */
   readonly #connected = new Map<SessionId, Session>()
   #touched: Session[] = []
-  /** Sessions that observers connected to this server have reported since the last report. */
-  readonly #reported = new Map<SessionId, Session>()
+  /** Sessions of the table that observers connected to this server have reported since the last report. */
+  readonly #reported = new Map<SessionId, TouchedSession>()
 
   /** `table` belongs to the database of the member; it changes as transactions are applied. */
   constructor(table: SessionTable) {
@@ -72,22 +75,27 @@ export class LearnerSessions implements SessionRegistry {
     this.#touched.push(session)
   }
 
-  /** Notes a session that an observer connected to this server has reported. */
+  /**
+   * Notes a session that an observer connected to this server has reported. Ignores an unknown one, as the leader would: an observer may
+   * make up any number of them.
+   */
   touchFromObserver(id: SessionId, timeout: number): void {
-    this.#reported.set(id, untouchedSession(id, timeout))
+    if (this.#table.has(id)) this.#reported.set(id, { id, timeout })
   }
 
   /** Returns and forgets the sessions that were touched since the last call, for the answer to a PING of the leader. */
-  takeTouched(): readonly Session[] {
-    const touched = this.#touched
-    this.#touched = []
-    for (const session of touched) {
+  takeTouched(): readonly TouchedSession[] {
+    const touched: TouchedSession[] = []
+    for (const session of this.#touched) {
       session.isTouched = false
       this.#reported.delete(session.id)
+      if (!session.isClosing) touched.push(session)
     }
-    touched.push(...this.#reported.values())
+    this.#touched = []
+    // One by one: the arguments of a call are on the stack, which has room for a hundred thousand.
+    for (const session of this.#reported.values()) touched.push(session)
     this.#reported.clear()
-    return touched.filter(({ isClosing: closing }) => !closing)
+    return touched
   }
 
   expire(): Session[] {
