@@ -252,7 +252,7 @@ describe('random and damaged bytes on the quorum port', () => {
     ['the info of a learner', zab.decodeLearnerInfo, info],
     ['the info of a leader', zab.decodeLeaderInfo, zab.encodeLeaderInfo()],
     ['the epoch of a learner', zab.decodeAckEpoch, zab.encodeAckEpoch(1)],
-    ['touched sessions', (data: Uint8Array) => zab.decodeTouches(data, () => {}), touches],
+    ['touched sessions', (data: Uint8Array) => [...zab.touchSteps(data, () => {})], touches],
     [
       'the secret of sessions',
       zab.decodeSecretReport,

@@ -81,6 +81,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   #pingedAt: number | undefined
   readonly #clock: Clock
   readonly #connection: PeerConnection
+  readonly #reads: ReadScheduler
   /** The most bytes that are queued for the learner. Beyond them a new sync after a reconnect is faster. */
   readonly #maxUnsentBytes: number
   readonly #events: LearnerConnectionEvents
@@ -114,7 +115,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
         reads.count((data?.length ?? 0) + 64 * (auth?.length ?? 0))
       },
     })
-    const reads = new ReadScheduler(platform.clock, TURN_MS, {
+    const reads = (this.#reads = new ReadScheduler(platform.clock, TURN_MS, {
       pause: () => {
         splitter.pause()
         connection.pause()
@@ -124,7 +125,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
         connection.resume()
         this.#connection.read(() => events.received(() => splitter.resume()))
       },
-    })
+    }))
     this.#connection = new PeerConnection({
       connection,
       clock: platform.clock,
@@ -133,6 +134,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
       drained: () => this.#onDrained(),
       lost: (reason) => {
         splitter.stop()
+        reads.stop()
         this.#onDrained()
         events.lost(reason)
       },
@@ -222,9 +224,15 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     this.#connection.endStream()
   }
 
+  /** Does the work of a packet in steps, over as many turns as it takes. The packets behind it wait. */
+  run(steps: Iterator<unknown>): void {
+    if (this.isOpen) this.#reads.run(steps)
+  }
+
   /** Sends queued packets and closes. */
   close(): void {
     this.#connection.close()
+    this.#reads.stop()
     this.#onDrained()
   }
 

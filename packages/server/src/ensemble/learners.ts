@@ -11,7 +11,6 @@ import {
   decodeMemberExtension,
   decodeRevalidation,
   decodeStopPermitRequest,
-  decodeTouches,
   encodeDesignatedLeader,
   encodeInformAndActivate,
   encodeMemberExtension,
@@ -20,6 +19,7 @@ import {
   LEARNER_INFO_BYTES,
   NO_ZXID,
   PacketType,
+  touchSteps,
   withExtension,
   type ConnectionId,
   type Leader,
@@ -435,7 +435,7 @@ export class Learners {
     { type, data, auth }: QuorumPacket,
   ): void {
     if (type === PacketType.ping)
-      return decodeTouches(data, (id, timeout) => pipeline.touchSession(id, timeout))
+      return learner.run(touchSteps(data, (id, timeout) => pipeline.touchSession(id, timeout)))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
       this.#context.stats.ensemble.revalidateCount++

@@ -9,7 +9,6 @@ import {
   decodeLearnerInfo,
   decodeMemberExtension,
   decodeRevalidation,
-  decodeTouches,
   encodeInformAndActivate,
   encodeMemberExtension,
   encodeRevalidationReply,
@@ -18,6 +17,7 @@ import {
   ObserverMaster,
   PacketType,
   proposedConfiguration,
+  touchSteps,
   withExtension,
   type ConnectionId,
   type MemberExtension,
@@ -296,7 +296,7 @@ export class ObserverMasterRole {
   #handle(observer: LearnerConnection, { type, data, auth }: QuorumPacket): void {
     const { pipeline, sessions } = this.#follower
     if (type === PacketType.ping)
-      return decodeTouches(data, (id, timeout) => sessions.touchFromObserver(id, timeout))
+      return observer.run(touchSteps(data, (id, timeout) => sessions.touchFromObserver(id, timeout)))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
       const onRevalidated = (valid: boolean): void =>

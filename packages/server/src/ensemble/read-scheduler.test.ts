@@ -77,6 +77,16 @@ describe('many messages at once', () => {
     expect(Math.max(...turns)).toBeLessThan(70)
   })
 
+  it('of a learner are processed up to half a megabyte in a turn', async () => {
+    const { clock, connection, sender, turns, process } = await fixture()
+    learnerOf(connection, clock, process)
+    const writer = new Writer()
+    for (let i = 0; i < 10; i++) writePacket(writer, PacketType.request, -1, new Uint8Array(300_000))
+    sender.write(writer.take())
+    await clock.untilIdle()
+    expect(turns).toEqual([2, 2, 2, 2, 2])
+  })
+
   it('at the election port are processed over several turns', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
     new ElectionConnection(connection, clock, { received: process, drained() {}, lost() {} })
@@ -106,4 +116,38 @@ describe('many messages at once', () => {
     await clock.untilIdle()
     expect(total(turns)).toBeLessThan(200)
   })
+})
+
+describe('the sessions that a learner reports', () => {
+  const STEPS = 300
+
+  it('are touched over several turns, before the packets behind them are processed', async () => {
+    const { clock, connection, sender, turns, process } = await fixture()
+    const events: string[] = []
+    const learner = learnerOf(connection, clock, (type) => {
+      if (type === PacketType.ping) learner.run(steps(process, () => events.push('touched')))
+      else events.push('acknowledged')
+    })
+    sender.write(new Uint8Array([...packets(2, PacketType.ping), ...packets(1)]))
+    await clock.untilIdle()
+    expect(events).toEqual(['touched', 'touched', 'acknowledged'])
+    expect(total(turns)).toBe(2 * STEPS)
+    expect(Math.max(...turns)).toBeLessThan(120)
+  })
+
+  it('are touched no more once its connection is closed', async () => {
+    const { clock, connection, sender, turns, process } = await fixture()
+    const learner = learnerOf(connection, clock, () => {
+      learner.run(steps(process))
+      clock.immediate(() => learner.close())
+    })
+    sender.write(packets(1))
+    await clock.untilIdle()
+    expect(total(turns)).toBeLessThan(120)
+  })
+
+  function* steps(process: () => void, done: () => void = () => {}): Generator<void> {
+    for (let i = 0; i < STEPS; i++) yield process()
+    done()
+  }
 })

@@ -2,6 +2,8 @@ import type { Clock } from '@zabra/runtime'
 
 /** The clock is looked at after so many messages, or KiB of them. */
 const UNITS_PER_CHECK = 8
+/** Bytes of messages in one turn, after which a connection has used up its share: they are also written, to the log and to others. */
+const MAX_TURN_BYTES = 512 * 1024
 
 /** What is held up: `resume` passes on what was held back, and may call `pause` again. */
 export interface Paced {
@@ -20,8 +22,12 @@ export class ReadScheduler {
   #isInTurn = false
   #isPaused = false
   #units = 0
+  /** Bytes of messages in this turn. */
+  #bytes = 0
   /** When the share of this turn is used up, on the monotonic clock. */
   #end = 0
+  /** Work of messages that is not done. The connection is paused until it is. */
+  readonly #work: Iterator<unknown>[] = []
 
   /** `turnMs` is the share of the connection, in milliseconds of one turn. */
   constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>, turnMs: number, paced: Paced) {
@@ -34,20 +40,47 @@ export class ReadScheduler {
   count(bytes: number): void {
     if (!this.#isInTurn) this.#beginTurn()
     this.#units += 1 + (bytes >> 10)
+    this.#bytes += bytes
     if (this.#units < UNITS_PER_CHECK || this.#isPaused) return
     this.#units = 0
-    if (this.#clock.monotonic() < this.#end) return
+    if (this.#bytes >= MAX_TURN_BYTES || this.#clock.monotonic() >= this.#end) this.#pause()
+  }
+
+  /** Does the work of a message in steps, in order, as many in a turn as fit into the share. Pauses the connection until all is done. */
+  run(steps: Iterator<unknown>): void {
+    if (!this.#isInTurn) this.#beginTurn()
+    this.#work.push(steps)
+    if (!this.#isPaused && !this.#doWork()) this.#pause()
+  }
+
+  /** Drops work that is not done. */
+  stop(): void {
+    this.#work.length = 0
+  }
+
+  /** Does work in the share of this turn. Returns whether all is done. */
+  #doWork(): boolean {
+    for (let steps = this.#work[0]; steps !== undefined; steps = this.#work[0]) {
+      while (steps.next().done !== true) if (this.#clock.monotonic() >= this.#end) return false
+      this.#work.shift()
+    }
+    return true
+  }
+
+  #pause(): void {
     this.#isPaused = true
     this.#paced.pause()
   }
 
   #beginTurn(): void {
     this.#isInTurn = true
-    this.#units = 0
+    this.#units = this.#bytes = 0
     this.#end = this.#clock.monotonic() + this.#turnMs
     this.#clock.immediate(() => {
       this.#isInTurn = false
       if (!this.#isPaused) return
+      if (this.#work.length > 0) this.#beginTurn()
+      if (!this.#doWork()) return
       this.#isPaused = false
       this.#paced.resume()
     })

@@ -22,7 +22,7 @@ import {
   packetName,
   PacketSplitter,
   PacketType,
-  decodeTouches,
+  touchSteps,
   writeForwardedRequest,
   type QuorumPacket,
   decodeSecretReport,
@@ -136,10 +136,10 @@ describe('the payload of a packet', () => {
     expect(decodeAckEpoch(data(3))).toBe(1)
     expect(decodeAckEpoch(encodeAckEpoch(-1))).toBe(-1)
     const touches: [bigint, number][] = []
-    decodeTouches(data(9), (session, timeout) => touches.push([session, timeout]))
+    expect([...touchSteps(data(9), (session, timeout) => touches.push([session, timeout]))]).toEqual([])
     expect(touches).toEqual([[0x100001402ee0000n, 8000]])
     expect(hexOf(encodeTouches(touches))).toBe(hexOf(data(9)))
-    decodeTouches(null, () => expect.unreachable())
+    expect([...touchSteps(null, () => expect.unreachable())]).toEqual([])
     expect(encodeTouches([])).toHaveLength(0)
     const revalidation = { session: 0x200001736e40000n, timeout: 10000 }
     expect(decodeRevalidation(data(11))).toEqual(revalidation)
@@ -182,12 +182,12 @@ describe('the payload of a packet', () => {
       decodeForwardedRequest,
       decodeDesignatedLeader,
       decodeInformAndActivate,
-      (bytes: Uint8Array | null) => decodeTouches(bytes, () => {}),
+      (bytes: Uint8Array | null) => touchSteps(bytes, () => {}),
     ]
     for (const decode of decoders) expect(() => decode(short)).toThrow(ProtocolError)
     for (const decode of decoders.slice(0, -1)) expect(() => decode(null)).toThrow(ProtocolError)
     const touched: bigint[] = []
-    expect(() => decodeTouches(new Uint8Array(25), (session) => touched.push(session))).toThrow(ProtocolError)
+    expect(() => touchSteps(new Uint8Array(25), (session) => touched.push(session))).toThrow(ProtocolError)
     expect(touched).toEqual([])
   })
 
