@@ -1,4 +1,4 @@
-import type { Clock, HttpRequest } from '@zabra/runtime'
+import { addressBlockOf, type Clock, type HttpRequest } from '@zabra/runtime'
 import { addIdentities, authenticate, identitiesOfCertificate, ipMatches } from '../../core/auth/index.ts'
 import type { Identity } from '../../core/types.ts'
 import type { ServerSettings } from '../../settings/index.ts'
@@ -12,15 +12,26 @@ export interface Refusal {
   readonly retryAfterSeconds?: number
 }
 
-/** Failed logins of an address, after which it has to wait. */
+/** Failed logins of an address, or network of IPv6, after which it has to wait. */
 const FREE_FAILURES = 3
 const MAX_WAIT_MS = 30_000
+/** How long after the last one they are remembered. A login that succeeds ends nothing: its owner may guess others in between. */
+const MEMORY_MS = 600_000
 /** Addresses whose failures are remembered; the oldest is forgotten first. */
 const MAX_ADDRESSES = 1000
 
+/** The failed logins of an address. Times are on the monotonic clock. */
 interface Failures {
-  count: number
-  until: number
+  readonly count: number
+  readonly at: number
+  /** Until when it has to wait. */
+  readonly until: number
+}
+
+/** What a request proves by a certificate, and by its header; `refused` for wrong credentials. */
+interface Proved {
+  readonly certificate: readonly Identity[] | undefined
+  readonly header: readonly Identity[] | 'refused' | undefined
 }
 
 /** Decides who may do what on the HTTP port. */
@@ -50,19 +61,17 @@ export class AdminAccess {
       return { status: 403, error: 'Requests of pages from other origins are refused' }
     const { host } = request.remote
     const hasCredentials = request.headers['authorization'] !== undefined
-    const wait = hasCredentials ? (this.#failures.get(host)?.until ?? 0) - this.#clock.monotonic() : 0
+    const wait = hasCredentials ? this.#waitMsOf(host) : 0
     if (wait > 0)
       return { status: 429, error: 'Too many failed logins', retryAfterSeconds: Math.ceil(wait / 1000) }
-    const proved = this.#authenticate(request)
+    const { certificate, header } = this.#authenticate(request)
+    const proved = header === 'refused' ? header : joined(certificate, header)
     const roles =
       proved === 'refused' ? NO_ROLES : this.#rolesOf((proved ?? []).filter(({ scheme }) => scheme !== 'ip'))
-    if (roles.has(role)) {
-      this.#failures.delete(host)
-      return undefined
-    }
     // A digest proves some identity whatever its password is: only one that has a role is a login.
-    if (proved === 'refused' || (hasCredentials && isDigest(request) && roles.size === 0))
-      this.#countFailure(host)
+    const isGuess = isDigest(request) && header !== 'refused' && this.#rolesOf(header ?? []).size === 0
+    if (header === 'refused' || isGuess) this.#countFailure(host)
+    if (roles.has(role)) return undefined
     if (proved === 'refused') return { status: 401, error: 'Not authenticated' }
     if (this.#rolesOfAddress(host).has(role)) {
       if (role === 'metrics' || isKnownHost(request, [...hosts, ...this.#settings.adminHosts]))
@@ -79,19 +88,18 @@ export class AdminAccess {
 
   /** Returns the identities that the request proves; none where its credentials are refused. */
   identitiesOf(request: HttpRequest): readonly Identity[] {
-    const proved = this.#authenticate(request)
-    return proved === 'refused' ? [] : (proved ?? [])
+    const { certificate, header } = this.#authenticate(request)
+    return header === 'refused' ? [] : (joined(certificate, header) ?? [])
   }
 
-  /** Returns the identities that the request proves by credentials, undefined without any. */
-  #authenticate(request: HttpRequest): readonly Identity[] | 'refused' | undefined {
+  #authenticate(request: HttpRequest): Proved {
     const { authorization } = request.headers
     const certificate = request.peer && identitiesOfCertificate(request.peer, x509RulesOf(this.#settings))
-    if (typeof authorization !== 'string') return certificate
+    if (typeof authorization !== 'string') return { certificate, header: undefined }
     const [scheme = '', data, ...rest] = authorization.trim().split(/ +/)
-    if (rest.length > 0) return 'refused'
-    const proved = this.#identitiesOf(scheme.toLowerCase(), data, request, certificate)
-    return proved === undefined ? 'refused' : addIdentities(certificate ?? [], proved)
+    if (rest.length > 0) return { certificate, header: 'refused' }
+    const header = this.#identitiesOf(scheme.toLowerCase(), data, request, certificate) ?? 'refused'
+    return { certificate, header }
   }
 
   #identitiesOf(
@@ -167,15 +175,29 @@ export class AdminAccess {
     return roles
   }
 
+  #waitMsOf(host: string): number {
+    return (this.#failures.get(addressBlockOf(host))?.until ?? 0) - this.#clock.monotonic()
+  }
+
   #countFailure(host: string): void {
     this.#onFailedLogin()
-    const count = (this.#failures.get(host)?.count ?? 0) + 1
+    const block = addressBlockOf(host)
+    const at = this.#clock.monotonic()
+    const before = this.#failures.get(block)
+    const count = before !== undefined && at - before.at < MEMORY_MS ? before.count + 1 : 1
     const waitMs = count < FREE_FAILURES ? 0 : Math.min(MAX_WAIT_MS, 1000 * 2 ** (count - FREE_FAILURES))
-    this.#failures.delete(host)
-    this.#failures.set(host, { count, until: this.#clock.monotonic() + waitMs })
+    this.#failures.delete(block)
+    this.#failures.set(block, { count, at, until: at + waitMs })
     if (this.#failures.size > MAX_ADDRESSES) this.#failures.delete(this.#failures.keys().next().value!)
   }
 }
+
+/** Returns the identities of both, undefined without any credentials. */
+const joined = (
+  certificate: readonly Identity[] | undefined,
+  header: readonly Identity[] | undefined,
+): readonly Identity[] | undefined =>
+  header === undefined ? certificate : addIdentities(certificate ?? [], header)
 
 /** Returns whether an entry of `admin.role.*` names an identity: `scheme:id`, a network for `ip`, a trailing `*` for any rest. */
 function isMember({ scheme, id }: Identity, member: string): boolean {

@@ -235,6 +235,28 @@ describe('access to the HTTP port', () => {
     expect(statuses).toEqual([403, 403, 403, 429])
   })
 
+  it('is slowed down for guesses between logins that succeed, until ten minutes after the last', async () => {
+    await start({ adminRoleView: ['sasl:ada'], saslUsers: { ada: 'pass', bob: 'word' } })
+    const as = async (login: string): Promise<number> =>
+      (await get('/commands/monitor', { headers: { authorization: `Basic ${btoa(login)}` } })).status
+    const statuses = []
+    for (const login of ['bob:a', 'bob:b', 'ada:pass', 'bob:c', 'ada:pass']) statuses.push(await as(login))
+    expect(statuses).toEqual([401, 401, 200, 401, 429])
+    await server.advance(601_000)
+    for (const login of ['bob:d', 'bob:e', 'ada:pass']) statuses.push(await as(login))
+    expect(statuses.slice(5)).toEqual([401, 401, 200])
+  })
+
+  it('is slowed down for all addresses of an IPv6 network together', async () => {
+    await start()
+    const statuses = []
+    for (let i = 1; i <= 4; i++) {
+      const headers = { authorization: `Basic ${btoa(`ada:${i}`)}` }
+      statuses.push((await get('/commands/monitor', { headers, from: `2001:db8::${i}` })).status)
+    }
+    expect(statuses).toEqual([401, 401, 401, 429])
+  })
+
   it('is refused to pages: by a name that was rebound, and from another origin', async () => {
     await start({ adminHosts: ['zk1.example'] })
     const status = async (headers: Record<string, string>, path = '/commands/configuration') =>
