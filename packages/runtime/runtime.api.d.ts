@@ -463,8 +463,10 @@ export declare class NetworkError extends Error {
     readonly name = "NetworkError";
     readonly code: string;
     readonly tlsFailure: TlsFailure | undefined;
-    constructor(message: string, code: string, { tlsFailure, ...options }?: ErrorOptions & {
+    readonly remote: Address | undefined;
+    constructor(message: string, code: string, { tlsFailure, remote, ...options }?: ErrorOptions & {
         readonly tlsFailure?: TlsFailure | undefined;
+        readonly remote?: Address | undefined;
     });
 }
 

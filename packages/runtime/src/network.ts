@@ -132,13 +132,23 @@ export class NetworkError extends Error {
   readonly code: string
   /** What has made a TLS handshake fail, if that is known. */
   readonly tlsFailure: TlsFailure | undefined
+  /** The client that could not be accepted, if it is known. */
+  readonly remote: Address | undefined
   constructor(
     message: string,
     code: string,
-    { tlsFailure, ...options }: ErrorOptions & { readonly tlsFailure?: TlsFailure | undefined } = {},
+    {
+      tlsFailure,
+      remote,
+      ...options
+    }: ErrorOptions & {
+      readonly tlsFailure?: TlsFailure | undefined
+      readonly remote?: Address | undefined
+    } = {},
   ) {
     super(message, options)
     this.code = code
     this.tlsFailure = tlsFailure
+    this.remote = remote
   }
 }

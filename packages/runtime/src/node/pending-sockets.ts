@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { NetworkError } from '../network.ts'
+import { NetworkError, type Address } from '../network.ts'
 import { ByAddress } from './by-address.ts'
 
 /** A socket that is not ready. */
@@ -44,9 +44,10 @@ export class PendingSockets {
     const { limit, timeoutMs } = this.#limits
     const host = socket.remoteAddress ?? ''
     const key = remoteName(socket)
+    const remote = remoteOf(socket)
     const refuse = (reason: string, code: string): void => {
       socket.destroy()
-      refused(new NetworkError(`${key} is refused: ${reason}`, code))
+      refused(new NetworkError(`${key} is refused: ${reason}`, code, { remote }))
     }
     if (limit > 0 && this.#pending.size >= limit && !this.#makeRoom(host)) {
       socket.on('error', () => {})
@@ -93,3 +94,7 @@ export class PendingSockets {
 export function remoteName({ remoteAddress = 'unknown', remotePort = 0 }: Socket): string {
   return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`
 }
+
+/** Returns the address of the peer of a socket; undefined when it has left. */
+export const remoteOf = ({ remoteAddress: host, remotePort: port }: Socket): Address | undefined =>
+  host === undefined || port === undefined ? undefined : { host, port }

@@ -34,7 +34,7 @@ import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
 import { HandshakeQueue, nodeScheduler, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
-import { remoteName, PendingSockets } from './pending-sockets.ts'
+import { remoteName, remoteOf, PendingSockets } from './pending-sockets.ts'
 import { readCrls } from './crl.ts'
 import { RecordGuard } from './record-guard.ts'
 import { connected, SocketConnection } from './socket-connection.ts'
@@ -155,20 +155,19 @@ export class NodeTlsNetwork implements TlsNetwork {
       // Node resets the socket of an untrusted client; the reason is in `authorizationError`.
       const { authorizationError: distrust } = socket
       if (distrust)
-        return failed(
-          handshakeError(remoteName(socket), String(distrust), 'its certificate is not trusted', error),
-        )
+        return failed(handshakeError(socket, String(distrust), 'its certificate is not trusted', error))
       // A client that leaves during the handshake is not refused, and a timeout has been reported.
       if (error.code === 'ECONNRESET') return
       const { code = error.name } = error
-      failed(handshakeError(remoteName(socket), code, plaintextReasons[code] ?? error.message, error))
+      failed(handshakeError(socket, code, plaintextReasons[code] ?? error.message, error))
     })
     const startHandshake = (socket: Socket): void => {
       if (!pending.admit(socket, abandoned)) return
       const name = remoteName(socket)
       const refuse = (code: string, reason: string): void => {
+        const error = handshakeError(socket, code, reason)
         socket.destroy()
-        abandoned(handshakeError(name, code, reason))
+        abandoned(error)
       }
       awaitHello(socket, {
         ready: ({ needsRetry, giveBack }) => {
@@ -352,8 +351,9 @@ function acceptSocket(
   refused: (error: Error) => void,
 ): void {
   const refuse = (code: string, reason: string, cause?: Error): void => {
+    const error = handshakeError(socket, code, reason, cause)
     socket.on('error', () => {}).destroy()
-    refused(handshakeError(remoteName(socket), code, reason, cause))
+    refused(error)
   }
   const certificate = identify && socket.getPeerCertificate().raw
   if (certificate !== undefined && !socket.authorized)
@@ -423,8 +423,9 @@ const plaintextReasons: Readonly<Record<string, string>> = {
   ERR_SSL_HTTP_REQUEST: 'it sent a plaintext HTTP request where TLS was expected',
 }
 
-function handshakeError(client: string, code: string, reason: string, cause?: Error): NetworkError {
-  return new NetworkError(`The TLS handshake of ${client} failed (${code}): ${reason}`, code, { cause })
+function handshakeError(client: Socket, code: string, reason: string, cause?: Error): NetworkError {
+  const message = `The TLS handshake of ${remoteName(client)} failed (${code}): ${reason}`
+  return new NetworkError(message, code, { cause, remote: remoteOf(client) })
 }
 
 /** Returns the certificates that the peer has shown, in DER, its own first; undefined when it has shown none. */

@@ -169,7 +169,7 @@ export class ElectionConnections {
       port: PORT,
       attempts: bindAttempts,
       accept: (connection) => this.#accept(connection),
-      acceptFailed: (error) => this.#pending.logRejection(undefined, { reason: error.message }),
+      acceptFailed: (error) => this.#pending.logFailure(error),
     })
   }
 

@@ -255,6 +255,46 @@ describe('a login with a shared secret', () => {
     )
   })
 
+  it('as one server does not let another id follow', async () => {
+    const leader = await quorumPort(fixture.settings(1, secret))
+    const { connection } = await leader.connect(fixture.settings(3, secret))
+    const closed = new Promise<void>((resolve) =>
+      connection.setHandler({ data() {}, drain() {}, closed: () => resolve() }),
+    )
+    connection.write(followerInfo(2))
+    await closed
+    expect(await leader.log.matching(/was closed/)).toContain('it has logged in as server 3 and claims')
+    expect(leader.identified).toEqual([])
+    await leader.port.close()
+  })
+
+  it('is not proved by what its own side has sent', async () => {
+    const { random } = nodePlatform()
+    const method = new SecretLogin({ self: 1, secret: secret.quorumSecret, random })
+    const hello = Buffer.concat([
+      bytes('5f7a616272610001 01 0000000000000002 0000000000000001'),
+      new Uint8Array(32),
+    ])
+    const written: Uint8Array[] = []
+    const reader = method.accept({ write: (each: Uint8Array) => written.push(each) } as never, 'election')
+    expect(reader.push(hello)).toBeUndefined()
+    const [challenge] = written
+    expect(() => reader.push(challenge!.slice(8))).toThrow(/does not know the secret/)
+    // A server that is asked to prove itself to its own connection.
+    const loop = method.open(
+      {
+        write() {},
+        read: async <T>(parse: (from: LoginBuffer) => T | undefined) => {
+          const buffer = new LoginBuffer()
+          buffer.push(new Uint8Array(challenge!.slice(0, 40)))
+          return parse(buffer)!
+        },
+      } as never,
+      { id: 2, port: 'election' },
+    )
+    await expect(loop).rejects.toThrow(/does not know the secret/)
+  })
+
   it('recorded from another connection is refused, since the nonces differ', async () => {
     const random = nodePlatform().random
     const method = new SecretLogin({ self: 1, secret: secret.quorumSecret, random })

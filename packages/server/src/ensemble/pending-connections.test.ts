@@ -1,4 +1,4 @@
-import { ManualClock, type Connection } from '@zabra/runtime'
+import { ManualClock, NetworkError, type Connection } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { PendingConnections } from './pending-connections.ts'
 
@@ -87,5 +87,19 @@ it('the log has a line for each address and kind of reason, so that a flood from
     expect.objectContaining({ address: '10.6.6.6:1', reason: expect.stringMatching('HTTP') }),
     expect.objectContaining({ address: '10.6.6.6:1000', reason: expect.stringMatching('TLS') }),
     expect.objectContaining({ address: '10.0.0.1:1', reason: expect.stringMatching('HTTP') }),
+  ])
+})
+
+it('the log has a line for each address whose connections the network could not accept', () => {
+  const { pending, warnings } = createPending(4)
+  const fail = (host: string, port: number): void =>
+    pending.logFailure(
+      new NetworkError(`The TLS handshake of ${host}:${port} failed`, 'EPROTO', { remote: { host, port } }),
+    )
+  for (let port = 1; port < 100; port++) fail('10.6.6.6', port)
+  fail('10.0.0.1', 1)
+  expect(warnings).toEqual([
+    expect.objectContaining({ address: '10.6.6.6:1' }),
+    expect.objectContaining({ address: '10.0.0.1:1' }),
   ])
 })

@@ -1,6 +1,7 @@
 import { ProtocolError } from '@zabra/protocol'
 import {
   addressBlockOf,
+  NetworkError,
   type Address,
   type Cancel,
   type Clock,
@@ -122,6 +123,12 @@ export class PendingConnections<T> {
       reason,
     }
     this.#log.log('warn', `${block} ${kindOf(reason)}`, context, message)
+  }
+
+  /** Logs why a client was not accepted, as `logRejection` does. */
+  logFailure(error: Error): void {
+    const remote = error instanceof NetworkError ? error.remote : undefined
+    this.logRejection(remote, { reason: error.message })
   }
 
   #read(reader: IdentificationReader<T>, connection: Connection, chunk: Uint8Array): void {

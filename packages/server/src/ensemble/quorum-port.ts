@@ -92,7 +92,7 @@ export class QuorumPort {
       port: PORT,
       attempts: bindAttempts,
       accept: (connection) => this.#accept(connection),
-      acceptFailed: (error) => this.#pending.logRejection(undefined, { reason: error.message }),
+      acceptFailed: (error) => this.#pending.logFailure(error),
     })
   }
 
