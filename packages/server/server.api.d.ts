@@ -795,6 +795,7 @@ export type ServerId = number;
 export declare class AclTable {
     #private;
     longest: number;
+    bytes: number;
     constructor(hashKey?: number);
     retain(list: readonly ACL[]): number;
     idOf(list: readonly ACL[]): number | undefined;

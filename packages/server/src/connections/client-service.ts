@@ -17,6 +17,7 @@ import { PartsPacker } from '../persistence/index.ts'
 import type { PipelineContext, RequestPipeline } from '../pipeline/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { AuditLog } from '../audit/index.ts'
+import { accessListLimit } from './access-list-limit.ts'
 import { AuthPolicy } from './auth-policy.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { ConnectionRegistry } from './connection-registry.ts'
@@ -218,6 +219,7 @@ export class ClientService {
     this.watches = new WatchManager(tree.options.hashKey)
     this.watchNotifier = new WatchNotifier(this.watches, acls, stats.watches)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
+    const listLimit = accessListLimit(platform)
     const onQuotaExceeded = quotaWarnings(platform, tree.options.hashKey)
     this.pipeline = createPipeline({
       tree,
@@ -238,6 +240,7 @@ export class ClientService {
           createParts: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
           onQuotaExceeded,
+          ...listLimit,
         }),
       defer: runLater,
       onSessionCreated: ({ id, timeout }) => {

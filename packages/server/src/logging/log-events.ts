@@ -425,6 +425,12 @@ export const logEvents = {
     'Remove nodes, or raise the quota. `enforceQuota=true` refuses such writes for hard limits.',
     { isLimited: true },
   ),
+  'quota.access-lists': warn(
+    'Refused a new access control list: the lists take a quarter of the heap',
+    'All members hold all lists that differ in their heaps, each once; `zabra_access_list_bytes` has their memory.',
+    'Look who makes nodes with long lists of their own, and remove these. `--max-old-space-size` sets a larger heap.',
+    { isLimited: true },
+  ),
 
   // TLS
 

@@ -367,6 +367,8 @@ function* treeFamilies({ tree }: ServerReport, survey: TreeReport | undefined): 
   for (const { name, bytes } of sizes) yield `zabra_tree_bytes{namespace="${name}"} ${bytes}\n`
   yield family('zabra_tree_nodes', 'gauge')
   for (const { name, nodes } of sizes) yield `zabra_tree_nodes{namespace="${name}"} ${nodes}\n`
+  yield* gauge('zabra_access_lists', tree.acls.size)
+  yield* gauge('zabra_access_list_bytes', tree.acls.bytes)
   if (survey === undefined) return
   yield* gauge('zabra_largest_node_bytes', survey.largestNodeBytes)
   yield* gauge('zabra_most_children', survey.mostChildren)

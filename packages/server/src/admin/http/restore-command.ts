@@ -124,7 +124,8 @@ export class Restores {
     for (const _ of closeSessions(tree, loaded.sessions.keys(), start, Math.floor(clock.wall())))
       await pause()
     tree.lastZxid = Math.max(tree.lastZxid, start)
-    await rejectFullDisk(disk, folder, tree.approximateDataSize + NODE_BYTES * tree.nodeCount)
+    const bytes = tree.approximateDataSize + tree.acls.bytes + NODE_BYTES * tree.nodeCount
+    await rejectFullDisk(disk, folder, bytes)
     await target.replaceTree(tree, start)
     return tree.lastZxid
   }

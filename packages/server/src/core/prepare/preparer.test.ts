@@ -322,3 +322,20 @@ describe('the preparer', () => {
     expect(fixture.prepare(create)).toMatchObject({ path: '/a' })
   })
 })
+
+it('a new access control list is refused while the others take too much memory, known ones and deletes are not', () => {
+  const fixture = new PreparerFixture({ maxAclBytes: 100_000 })
+  const long = (user: number) => [
+    { perms: Perms.ALL, id: { scheme: 'digest', id: `${user}:${'h'.repeat(30_000)}` } },
+  ]
+  for (const user of [1, 2]) fixture.apply({ op: 'create', path: `/${user}`, acl: long(user) })
+  expect(fixture.prepare({ op: 'create', path: '/3', acl: long(3) })).toEqual(
+    failure(ErrorCode.QUOTAEXCEEDED),
+  )
+  expect(fixture.prepare({ op: 'setACL', path: '/1', acl: long(3) })).toMatchObject({ type: OpCode.error })
+  expect(fixture.breaches).toContain('access lists')
+  expect(fixture.apply({ op: 'create', path: '/4', acl: long(2) })).toMatchObject({ path: '/4' })
+  expect(fixture.create('/5')).toMatchObject({ path: '/5' })
+  fixture.apply({ op: 'delete', path: '/1' })
+  expect(fixture.apply({ op: 'create', path: '/3', acl: long(3) })).toMatchObject({ path: '/3' })
+})

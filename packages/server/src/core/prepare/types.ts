@@ -28,6 +28,10 @@ export interface PreparerOptions {
   readonly reconfigure?: Reconfigure
   /** Returns a builder for the parts of a large multi of about `bytes` bytes; an array if left out. */
   readonly createParts?: (bytes: number) => MultiPartsBuilder
+  /** The memory of access control lists, in bytes, beyond which no new list is accepted; without a limit if left out. */
+  readonly maxAclBytes?: number | undefined
+  /** Called for a write that is refused since its list is beyond `maxAclBytes`. */
+  readonly onAclsFull?: () => void
   /** Called for a write that exceeds a quota and is accepted nevertheless. */
   readonly onQuotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }

@@ -34,3 +34,21 @@ it('lists that only a view has kept are removed a few at a time after its end', 
   expect(table.entries()).toHaveLength(1)
   expect(table.size).toBe(1)
 })
+
+it('the memory of lists is counted once for each, while they are used or kept', () => {
+  const table = new AclTable()
+  const long = [{ perms: 31, id: { scheme: 'digest', id: 'u'.repeat(1_000_000) } }]
+  const ids = [table.retain(long), table.retain(long)]
+  expect(table.bytes).toBeGreaterThan(2_000_000)
+  expect(table.bytes).toBeLessThan(2_001_000)
+  const view = table.view()
+  for (const id of ids) table.release(id)
+  expect(table.bytes).toBeGreaterThan(2_000_000)
+  view.close()
+  table.retain(listOf(1))
+  expect(table.bytes).toBeLessThan(1000)
+  table.load(1, long)
+  table.load(1, listOf(2))
+  table.purgeUnused()
+  expect(table.bytes).toBeLessThan(1000)
+})

@@ -24,6 +24,9 @@ export interface AclView {
   close(): void
 }
 
+/** Memory of an entry beside its texts, in bytes. */
+const ENTRY_BYTES = 120
+
 /** Lists that were kept for a view, and are removed at once. */
 const REMOVED_AT_ONCE = 2
 
@@ -36,6 +39,8 @@ export class AclTable {
   readonly #ids: PathMap<number>
   /** The most entries that a list has had. */
   longest = 0
+  /** Memory of all lists in bytes, approximately. */
+  bytes = 0
   #last = 0
   /** Views that are open. */
   readonly #views = new Set<AclView>()
@@ -68,9 +73,14 @@ export class AclTable {
       const copy = list.map(({ perms, id: { scheme, id: name } }) => ({ perms, id: { scheme, id: name } }))
       this.#ids.set(key, hash, id)
       this.#entries.set(id, { list: copy, key, hash, uses: 1, isKept: false })
-      this.longest = Math.max(this.longest, list.length)
+      this.#added(key, list)
     } else this.#addUses(this.#entries.get(id)!, 1)
     return id
+  }
+
+  #added(key: string, list: readonly ACL[]): void {
+    this.longest = Math.max(this.longest, list.length)
+    this.bytes += bytesOf(key, list)
   }
 
   /** Returns the id of a list; undefined when the table does not have it. */
@@ -123,8 +133,9 @@ export class AclTable {
     }
   }
 
-  #remove(id: number, { key, hash }: Entry): void {
+  #remove(id: number, { list, key, hash }: Entry): void {
     this.#entries.delete(id)
+    this.bytes -= bytesOf(key, list)
     if (id === this.#open) this.#open = undefined
     this.#ids.delete(key, hash)
   }
@@ -150,9 +161,11 @@ export class AclTable {
   load(id: number, list: readonly ACL[]): void {
     const key = keyOf(list)
     const hash = this.#ids.hash(key)
-    this.#entries.set(id, { list, key, hash, uses: this.#entries.get(id)?.uses ?? 0, isKept: false })
+    const before = this.#entries.get(id)
+    if (before !== undefined) this.bytes -= bytesOf(before.key, before.list)
+    this.#entries.set(id, { list, key, hash, uses: before?.uses ?? 0, isKept: false })
     this.#ids.set(key, hash, id)
-    this.longest = Math.max(this.longest, list.length)
+    this.#added(key, list)
     this.#last = Math.max(this.#last, id)
     this.#open = undefined
   }
@@ -187,6 +200,9 @@ export class AclTable {
     return Array.from(this.#entries, ([id, { list }]) => [id, list])
   }
 }
+
+/** The key has the texts of a list once more. */
+const bytesOf = (key: string, list: readonly ACL[]): number => 2 * key.length + ENTRY_BYTES * list.length
 
 function keyOf(list: readonly ACL[]): string {
   let key = ''

@@ -58,6 +58,7 @@ export class PreparerFixture {
     enforceQuota = false,
     skipACL = false,
     quotaRequiresAdmin = false,
+    maxAclBytes = Infinity,
   } = {}) {
     this.tree = new Tree({ extendedTypes, digest: true })
     this.preparer = new Preparer({
@@ -67,6 +68,8 @@ export class PreparerFixture {
       enforceQuota,
       quotaRequiresAdmin,
       reconfigEnabled: false,
+      maxAclBytes,
+      onAclsFull: () => void this.breaches.push('access lists'),
       onQuotaExceeded: (subject, { what, isHard, limit, use }) =>
         this.breaches.push(`${subject} ${isHard ? 'hard' : 'soft'} ${what} ${use} of ${limit}`),
     })
