@@ -33,6 +33,7 @@ import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
 import { FeatureRecipient } from './feature-reports.ts'
+import { LearnerBackpressure } from './learner-backpressure.ts'
 import { Mailbox, SerialExecutor } from './mailbox.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
@@ -55,8 +56,6 @@ const timeOf = ({ buffer, byteOffset }: Uint8Array): number =>
  * for a learner; memory is allocated only for bytes that have arrived.
  */
 const MAX_PACKET_BYTES = 128 << 20
-/** While more bytes than these are not durable, the learner does not read from the leader. */
-const MAX_PENDING_BYTES = 64 << 20
 
 /** Ticks within which a learner that is ready has heard its leader. */
 const READY_TICKS = 2
@@ -96,6 +95,7 @@ export class LearnerRole implements ActiveRole {
   /** What the leader says of itself; undefined for one of Apache ZooKeeper. */
   #leaderSaid: MemberExtension | undefined
   #splitter: PacketSplitter | undefined
+  #backpressure: LearnerBackpressure | undefined
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
   #isSnapshotComplete = false
   #sessions: LearnerSessions | undefined
@@ -289,6 +289,13 @@ export class LearnerRole implements ActiveRole {
         this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
     })
+    this.#backpressure = new LearnerBackpressure({
+      clock: platform.clock,
+      connection: this.#connection,
+      pendingBytes: () => this.#durability.pendingBytes,
+      unapplied: () => this.#clients?.pipeline.transactions ?? 0,
+      flush: () => this.#durability.log.flush(),
+    })
     this.#connection.setReadTimeout(settings.initLimit * settings.tickTimeMs)
     const { sharedSecret, security } = this.#context
     if (sharedSecret !== undefined) {
@@ -366,17 +373,7 @@ export class LearnerRole implements ActiveRole {
       this.#learner.heartbeat()
       this.#splitter!.push(chunk)
     })
-    this.#applyBackpressure()
-  }
-
-  /** Stops reading from the leader while the disk is behind. */
-  #applyBackpressure(): void {
-    if (this.#durability.pendingBytes < MAX_PENDING_BYTES) return
-    this.#connection!.pause()
-    void this.#durability.log
-      .flush()
-      .catch(() => {})
-      .then(() => this.#connection!.resume())
+    this.#backpressure!.check()
   }
 
   /** Posts the half ticks of a learner at fixed times, however long a turn takes. */
