@@ -176,7 +176,7 @@ describe('random and damaged bytes of a client', () => {
 
 describe('random and damaged bytes on the quorum port', () => {
   const info = zab.encodeLearnerInfo({ serverId: 2, protocolVersion: zab.PROTOCOL_VERSION, configVersion: 0 })
-  const touches = zab.encodeTouches([[7n, 4000]])
+  const touches = zab.encodeTouches([{ id: 7n, timeout: 4000 }])
   const forwarded = written((w) => {
     w.long(7n)
     w.int(3)

@@ -648,8 +648,7 @@ export class LearnerRole implements ActiveRole {
 
   #replyToPing(zxid: Zxid): void {
     this.#clients?.service.touchThrottled()
-    const touched = this.#sessions?.takeTouched() ?? []
-    const data = encodeTouches(touched.map(({ id, timeout }) => [id, timeout] as const))
+    const data = encodeTouches(this.#sessions?.takeTouched() ?? [])
     this.#connection!.send(PacketType.ping, zxid, data)
     this.#observers?.pinged(zxid)
   }

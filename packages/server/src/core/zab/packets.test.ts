@@ -135,9 +135,9 @@ describe('the payload of a packet', () => {
     expect(hexOf(encodeLeaderInfo())).toBe(hexOf(data(2)))
     expect(decodeAckEpoch(data(3))).toBe(1)
     expect(decodeAckEpoch(encodeAckEpoch(-1))).toBe(-1)
-    const touches: [bigint, number][] = []
-    expect([...touchSteps(data(9), (session, timeout) => touches.push([session, timeout]))]).toEqual([])
-    expect(touches).toEqual([[0x100001402ee0000n, 8000]])
+    const touches: { id: bigint; timeout: number }[] = []
+    expect([...touchSteps(data(9), (id, timeout) => touches.push({ id, timeout }))]).toEqual([])
+    expect(touches).toEqual([{ id: 0x100001402ee0000n, timeout: 8000 }])
     expect(hexOf(encodeTouches(touches))).toBe(hexOf(data(9)))
     expect([...touchSteps(null, () => expect.unreachable())]).toEqual([])
     expect(encodeTouches([])).toHaveLength(0)

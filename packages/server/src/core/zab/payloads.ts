@@ -53,6 +53,8 @@ export const encodeAckEpoch = (currentEpoch: number): Uint8Array => encodeInt(cu
 export const decodeAckEpoch = (data: Uint8Array | null): number =>
   readerOf(data, 'the epoch of a learner').int()
 
+/** A session and its timeout. */
+const TOUCH_BYTES = 12
 /** Sessions that are touched in a step, in about a tenth of a millisecond. */
 const TOUCHES_PER_STEP = 256
 
@@ -65,9 +67,9 @@ export function touchSteps(
   touch: (session: SessionId, timeout: number) => void,
 ): Generator<void> {
   if (data === null) return touchAll(new Reader(new Uint8Array(0)), touch)
-  if (data.length % 12 !== 0)
+  if (data.length % TOUCH_BYTES !== 0)
     throw new ProtocolError(
-      `Expected a multiple of 12 bytes, got ${data.length}`,
+      `Expected a multiple of ${TOUCH_BYTES} bytes, got ${data.length}`,
       0,
       'the sessions of a ping',
     )
@@ -81,14 +83,19 @@ function* touchAll(reader: Reader, touch: (session: SessionId, timeout: number) 
   }
 }
 
-/** Encodes the data of a learner's PING; empty, not null, without sessions. */
-export function encodeTouches(touches: Iterable<readonly [SessionId, number]>): Uint8Array {
-  const writer = new Writer(256)
-  for (const [session, timeout] of touches) {
-    writer.long(session)
-    writer.int(timeout)
+/** Encodes the data of a learner's PING; empty, not null, without sessions. A learner may have a hundred thousand, twice in a tick. */
+export function encodeTouches(
+  touches: readonly { readonly id: SessionId; readonly timeout: number }[],
+): Uint8Array {
+  const bytes = new Uint8Array(touches.length * TOUCH_BYTES)
+  const view = new DataView(bytes.buffer)
+  let at = 0
+  for (const { id, timeout } of touches) {
+    view.setBigInt64(at, id)
+    view.setInt32(at + 8, timeout)
+    at += TOUCH_BYTES
   }
-  return writer.take()
+  return bytes
 }
 
 /** A learner's question whether a session that has connected to it is alive. `timeout` is in milliseconds. */
