@@ -790,6 +790,30 @@ export interface QuorumVerifier {
 
 export type ServerId = number;
 
+// core/session-map.d.ts
+
+export declare class SessionMap<V> implements Iterable<[id: SessionId, value: V]> {
+    #private;
+    size: number;
+    constructor(entries?: Iterable<readonly [SessionId, V]>);
+    get longestShard(): number;
+    get(id: SessionId): V | undefined;
+    has(id: SessionId): boolean;
+    set(id: SessionId, value: V): this;
+    delete(id: SessionId): boolean;
+    clear(): void;
+    [Symbol.iterator](): Generator<[id: SessionId, value: V], void>;
+    keys(): Generator<SessionId, void>;
+    values(): Generator<V, void>;
+    view(): SessionMapView<V>;
+}
+
+export interface SessionMapView<V> {
+    readonly size: number;
+    readonly entries: Iterable<readonly [SessionId, V]>;
+    close(): void;
+}
+
 // core/tree/acl-table.d.ts
 
 export declare class AclTable {
@@ -981,7 +1005,7 @@ export declare class OwnerIndex {
     delete(node: number): void;
     ofSession(session: SessionId): NodeSet;
     get sessionCount(): number;
-    sessions(): IterableIterator<SessionId>;
+    sessions(): Generator<SessionId, void>;
 }
 
 // core/tree/quotas.d.ts
@@ -1320,7 +1344,7 @@ export declare function purge(disk: Disk, folders: DataFolders, retain: number, 
 
 export interface Recovery {
     readonly tree: Tree;
-    readonly sessions: Map<SessionId, number>;
+    readonly sessions: SessionMap<number>;
     readonly lastZxid: Zxid;
     readonly wasEmpty: boolean;
     readonly snapshot: string | undefined;
@@ -1462,7 +1486,9 @@ export interface SnapshotContents {
     readonly zxid: Zxid;
     readonly lastZxid: Zxid | undefined;
     readonly nodeCount: number;
-    readonly sessions: ReadonlyMap<SessionId, number>;
+    readonly sessions: Iterable<readonly [SessionId, number]> & {
+        readonly size: number;
+    };
     readonly digest: {
         readonly value: string;
         readonly matches: boolean | undefined;

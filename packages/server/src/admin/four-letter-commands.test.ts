@@ -1,5 +1,6 @@
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { LearnerSessions, SessionTracker } from '../core/sessions/index.ts'
 import { PipelineFixture } from '../pipeline/testing/pipeline-fixture.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
@@ -39,7 +40,7 @@ const leader = {
 function side(
   role: RoleMetrics,
   localSessions = false,
-  table = new Map([[0x100021cce440000n, 10_000]]),
+  table = new SessionMap([[0x100021cce440000n, 10_000]]),
 ): Promise<PipelineFixture> {
   const clock = new ManualClock()
   const leads = role.mode === 'leader'
@@ -129,7 +130,11 @@ describe('the four-letter commands of a member', () => {
 
   it('make the dump of a learner with a thousand sessions in several turns, sorted by id', async () => {
     const ids = Array.from({ length: 1000 }, (_, i) => BigInt((i * 7) % 1000) - 200n)
-    const following = await side({ mode: 'follower', member }, false, new Map(ids.map((id) => [id, 4000])))
+    const following = await side(
+      { mode: 'follower', member },
+      false,
+      new SessionMap(ids.map((id) => [id, 4000])),
+    )
     const soon = following.clock.immediate.bind(following.clock)
     let turns = 0
     following.clock.immediate = (action) => {

@@ -1,3 +1,4 @@
+import { SessionMap } from '../core/session-map.ts'
 import type { SessionId } from '../core/types.ts'
 import type { ClientChannel } from './client-channel.ts'
 import type { RefusalReason } from './stats.ts'
@@ -23,7 +24,7 @@ export interface Refusal {
 /** The open client connections of a server: in the order in which they were accepted, by session, and counted by address. */
 export class ConnectionRegistry implements Iterable<ClientChannel> {
   readonly #channels = new Set<ClientChannel>()
-  readonly #bySession = new Map<SessionId, ClientChannel>()
+  readonly #bySession = new SessionMap<ClientChannel>()
   readonly #countByHost = new Map<string, number>()
   readonly #maxPerHost: number
   readonly #max: number

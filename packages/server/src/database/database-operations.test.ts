@@ -1,6 +1,7 @@
 import { OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import {
   DatabaseFixture,
@@ -223,7 +224,7 @@ describe('a replacement of all data', () => {
     await database.installReplacement(prepared)
     expect(database).toMatchObject({
       tree,
-      sessions: new Map(),
+      sessions: new SessionMap(),
       lastZxid: zxidOf(4, 2),
       hasUninstalledTree: false,
       isFullSyncRequested: false,
@@ -278,7 +279,7 @@ describe('the end of a role', () => {
   it('takes over the sessions that the role has kept', async () => {
     const { fixture, database } = await member()
     fixture.writer()
-    const sessions = new Map([[11n, 7000]])
+    const sessions = new SessionMap([[11n, 7000]])
     await database.endRole(sessions)
     expect(database.sessions).toEqual(sessions)
     expect(database.sessions).not.toBe(sessions)
@@ -287,7 +288,7 @@ describe('the end of a role', () => {
   it('keeps the sessions of the database where the role has kept none, and applies nothing that it has', async () => {
     const { fixture, leader, database } = await member()
     await fixture.runRole([leader.create(zxidOf(1, 4))])
-    expect(database.sessions).toEqual(new Map([[9n, 5000]]))
+    expect(database.sessions).toEqual(new SessionMap([[9n, 5000]]))
     expect(fixture.logLines).not.toContain(CAUGHT_UP)
   })
 

@@ -1,7 +1,8 @@
 import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
+import { SessionMap } from '../core/session-map.ts'
 import type { Tree } from '../core/tree/index.ts'
-import type { LoggedTxn, SessionId, Zxid } from '../core/types.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
 import {
   DivergenceError,
   incomingName,
@@ -100,7 +101,7 @@ export class Database {
    * Sessions with their timeouts in milliseconds, as of `tree.lastZxid`, where `apply` is used. A role that keeps sessions of its
    * own passes them to `endRole`.
    */
-  get sessions(): Map<SessionId, number> {
+  get sessions(): SessionMap<number> {
     return this.#state.sessions
   }
   /** For votes: the last transaction in memory, in the log or in a snapshot. A new tree counts only once it is installed. */
@@ -238,7 +239,7 @@ export class Database {
   startEmptyTree(): void {
     this.#assertNoRole()
     const tree = this.createTree()
-    this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
+    this.#state.replace({ tree, sessions: new SessionMap(), nodesWithoutAcl: [] }, this.lastZxid)
   }
 
   /** Returns a sink for the bytes after a SNAP packet with this zxid. No role may be writing. */
@@ -294,7 +295,7 @@ export class Database {
       if (!(await this.#context.platform.disk.exists(path)))
         throw new Error(`Expected the data of the replacement in ${path}, got no such file. Try again.`)
       await this.#context.snapshots.abortAll()
-      this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
+      this.#state.replace({ tree, sessions: new SessionMap(), nodesWithoutAcl: [] }, this.lastZxid)
       await this.#adopt(name)
     })
   }
@@ -390,7 +391,7 @@ export class Database {
     if (writer !== undefined) this.#history.txnsSinceSnapshot = writer.txnsSinceRoll
     if (this.hasUninstalledTree || this.#state.isWrong || writer?.hasLostAppends === true)
       return this.#reload()
-    if (sessions !== undefined) this.#state.sessions = new Map(sessions)
+    if (sessions !== undefined) this.#state.sessions = new SessionMap(sessions)
     if (writer === undefined) return
     const last = writer.durableZxid
     const before = this.tree.lastZxid

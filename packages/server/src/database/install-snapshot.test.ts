@@ -1,6 +1,7 @@
 import { OPEN_ACL_UNSAFE, OpCode, Writer } from '@zabra/protocol'
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
 import {
@@ -53,7 +54,7 @@ describe('a snapshot received from a leader', () => {
     expect(fixture.database.hasUninstalledTree).toBe(true)
     expect(fixture.database.tree.lastZxid).toEqual(zxidOf(3, 1))
     expect(fixture.database.lastZxid).toEqual(zxidOf(2, 1))
-    expect(fixture.database.sessions).toEqual(new Map([[77n, 7000]]))
+    expect(fixture.database.sessions).toEqual(new SessionMap([[77n, 7000]]))
     fixture.database.apply(leader.create(zxidOf(3, 2)).payload)
     await fixture.database.installSnapshot()
     await fixture.database.setCurrentEpoch(3)
@@ -69,7 +70,7 @@ describe('a snapshot received from a leader', () => {
     expect(fixture.database.lastZxid).toEqual(zxidOf(3, 2))
     expect(fixture.database.epochs.current).toBe(3)
     expect(fixture.database.hasUninstalledTree).toBe(false)
-    expect(fixture.database.sessions).toEqual(new Map([[77n, 7000]]))
+    expect(fixture.database.sessions).toEqual(new SessionMap([[77n, 7000]]))
     await fixture.runRole([leader.create(zxidOf(3, 3))])
     expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
   })

@@ -1,7 +1,8 @@
 import { ProtocolError } from '@zabra/protocol'
 import { invariant, type Clock } from '@zabra/runtime'
+import type { SessionMap } from '../core/session-map.ts'
 import type { Tree } from '../core/tree/index.ts'
-import type { SessionId, Zxid } from '../core/types.ts'
+import type { Zxid } from '../core/types.ts'
 import { DamageError, loadSnapshotStream, pauseAfter } from '../persistence/index.ts'
 import { ChunkPipe } from './chunk-pipe.ts'
 import type { SnapshotSink } from './types.ts'
@@ -14,7 +15,7 @@ const SLICE_MS = 3
 /** A tree that was received completely. */
 export interface ReceivedSnapshot {
   readonly tree: Tree
-  readonly sessions: Map<SessionId, number>
+  readonly sessions: SessionMap<number>
   /** Nodes whose access control list is not in the stream; later transactions contain it. */
   readonly nodesWithoutAcl: readonly string[]
 }

@@ -1,5 +1,6 @@
 import { ManualClock, silentLogger, type Logger } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import type { Database } from './database.ts'
 import { SnapshotScheduler } from './snapshot-scheduler.ts'
 
@@ -23,7 +24,7 @@ function given({ purgeIntervalMs = 1000, purgeRetainCount = 3 } = {}) {
   }[] = []
   const purges: number[] = []
   let purge = async (): Promise<string[]> => []
-  const sessions = new Map([[1n, 5000]])
+  const sessions = new SessionMap([[1n, 5000]])
   const database = {
     sessions,
     takeSnapshot: (list: Iterable<readonly [bigint, number]>, signal: AbortSignal) =>
@@ -82,11 +83,10 @@ describe('SnapshotScheduler', () => {
     expect([await second, stats.snapshotErrors]).toEqual([true, 0])
   })
 
-  it('writes the sessions of the moment at which it begins', async () => {
+  it('takes the sessions of the database, whose writer keeps them as they are', async () => {
     const { scheduler, taking, sessions } = given()
     const done = scheduler.take()
-    sessions.set(2n, 6000)
-    expect(taking[0]!.sessions).toEqual([[1n, 5000]])
+    expect(taking[0]!.sessions).toBe(sessions)
     taking[0]!.finish()
     await done
   })

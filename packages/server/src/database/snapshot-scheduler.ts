@@ -59,7 +59,7 @@ export class SnapshotScheduler {
     const { clock, logger, database, stats } = this.#options
     const started = clock.monotonic()
     try {
-      const { file, nodes, bytes } = await database.takeSnapshot([...database.sessions], this.#stop.signal)
+      const { file, nodes, bytes } = await database.takeSnapshot(database.sessions, this.#stop.signal)
       const ms = clock.monotonic() - started
       stats.snapshotTime.add(ms)
       logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')

@@ -1,6 +1,7 @@
 import { ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
 import { DamageError } from '../persistence/index.ts'
@@ -63,7 +64,7 @@ describe('SnapshotStream', () => {
 
   it('has the sessions and the zxid of the moment at which it was made', async () => {
     const tree = treeOf(3)
-    const sessions = new Map([[7n, 4000]])
+    const sessions = new SessionMap([[7n, 4000]])
     const stream = new SnapshotStream(tree, sessions, new TurnClock())
     sessions.clear()
     tree.apply({ sessionId: 1n, cxid: 1, zxid: 4, time: 1 }, createOf('/4'))
@@ -105,7 +106,7 @@ describe('SnapshotReceiver', () => {
     expect(await sink.write(rest)).toBe(1)
     expect([sink.received, sink.isComplete]).toEqual([bytes.length, true])
     expect(received).toEqual([
-      expect.objectContaining({ tree, sessions: new Map(SESSIONS), nodesWithoutAcl: [] }),
+      expect.objectContaining({ tree, sessions: new SessionMap(SESSIONS), nodesWithoutAcl: [] }),
     ])
     expect([tree.lastZxid, tree.has('/5')]).toEqual([9, true])
     // It is over, and stays complete.

@@ -1,13 +1,12 @@
 import { Writer } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
-import type { AclView, Tree, TreeCursor } from '../core/tree/index.ts'
+import type { Tree, TreeCursor } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
   END_OF_NODES,
+  SnapshotTables,
   STREAM_SIGNATURE,
-  writeAcls,
   writeNode,
-  writeSessions,
   type SessionTimeouts,
 } from '../persistence/index.ts'
 import { yieldToEventLoop } from './chunk-pipe.ts'
@@ -23,8 +22,8 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
   readonly #clock: Clock
   readonly #cursor: TreeCursor
   readonly #writer = new Writer(1 << 17)
-  readonly #acls: AclView
-  readonly #aclSteps: Generator<void>
+  readonly #tables: SnapshotTables
+  readonly #tableSteps: Generator<void>
   #state: 'new' | 'streaming' | 'ended' = 'new'
 
   constructor(tree: Tree, sessions: SessionTimeouts, clock: Clock) {
@@ -32,9 +31,8 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
     this.#clock = clock
     this.zxid = tree.lastZxid
     // The tables are those of the zxid. Later changes follow as transactions after the stream.
-    this.#acls = tree.acls.view()
-    writeSessions(this.#writer, sessions, this.#acls)
-    this.#aclSteps = writeAcls(this.#writer, this.#acls)
+    this.#tables = new SnapshotTables(tree, sessions)
+    this.#tableSteps = this.#tables.write(this.#writer)
     this.#cursor = tree.scan()
   }
 
@@ -51,7 +49,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
     if (this.#state === 'ended') return { done: true, value: undefined }
     this.#state = 'streaming'
     const w = this.#writer
-    while (w.length < CHUNK_BYTES && this.#aclSteps.next().done !== true);
+    while (w.length < CHUNK_BYTES && this.#tableSteps.next().done !== true);
     let more = true
     for (let nodes = 0; more && nodes < CHUNK_NODES && w.length < CHUNK_BYTES; nodes++)
       more = this.#cursor.next(1, (node) => writeNode(w, this.#tree, node))
@@ -71,7 +69,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
   #end(): void {
     if (this.#state === 'ended') return
     this.#state = 'ended'
-    this.#acls.close()
+    this.#tables.close()
     this.#cursor.close()
   }
 }

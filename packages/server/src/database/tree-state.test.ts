@@ -1,6 +1,7 @@
 import { OpCode } from '@zabra/protocol'
 import { silentLogger, type Logger } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { OPEN_ACL_ID, Tree } from '../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
@@ -42,7 +43,7 @@ const newTree = (): Tree => new Tree({ digest: true, extendedTypes: false })
 function recovery({ canCompareDigests = true } = {}): Recovery {
   const tree = newTree()
   tree.apply({ sessionId: 7n, cxid: 1, zxid: zxidOf(1, 1), time: 1 }, createOf('/first'))
-  return { tree, sessions: new Map([[7n, 4000]]), canCompareDigests } as unknown as Recovery
+  return { tree, sessions: new SessionMap([[7n, 4000]]), canCompareDigests } as unknown as Recovery
 }
 
 const entry = (zxid: Zxid, txn: Txn, digest?: LoggedTxn['digest'], sessionId = 7n): RawTxn => ({
@@ -113,7 +114,7 @@ describe('TreeState', () => {
 
     it('but not in a tree that is received, until it is installed', () => {
       const { state } = given()
-      state.replace({ tree: newTree(), sessions: new Map(), nodesWithoutAcl: [] }, zxidOf(1, 1))
+      state.replace({ tree: newTree(), sessions: new SessionMap(), nodesWithoutAcl: [] }, zxidOf(1, 1))
       state.apply(wrong)
       state.installed()
       expect(() => state.apply(entry(zxidOf(1, 3), createOf('/b'), WRONG).payload)).toThrow(DIVERGED)
@@ -135,7 +136,7 @@ describe('TreeState', () => {
   it('knows the last transaction of the files while the tree is another one', () => {
     const { state } = given()
     expect([state.zxidOfFiles, state.isUninstalled, state.isWrong]).toEqual([undefined, false, false])
-    const received = { tree: newTree(), sessions: new Map([[9n, 1]]), nodesWithoutAcl: [] }
+    const received = { tree: newTree(), sessions: new SessionMap([[9n, 1]]), nodesWithoutAcl: [] }
     state.replace(received, zxidOf(1, 1))
     // The second one replaces a tree that never was on disk.
     state.replace(received, zxidOf(1, 9))
@@ -189,7 +190,7 @@ describe('TreeState', () => {
       // A node gets this number when its list is unknown.
       for (const path of ['/first', '/second']) tree.loadNode(path, null, OPEN_ACL_ID, STAT)
       tree.endLoad(zxidOf(1, 1))
-      state.replace({ tree, sessions: new Map(), nodesWithoutAcl }, 0)
+      state.replace({ tree, sessions: new SessionMap(), nodesWithoutAcl }, 0)
       return state
     }
 

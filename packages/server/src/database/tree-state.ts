@@ -1,7 +1,8 @@
 import { formatZxid, OpCode, Reader } from '@zabra/protocol'
 import { invariant, type Logger } from '@zabra/runtime'
+import type { SessionMap } from '../core/session-map.ts'
 import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
-import type { LoggedTxn, SessionId, Zxid } from '../core/types.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
 import {
   decodeLoggedTxn,
   DivergenceError,
@@ -19,7 +20,7 @@ export class TreeState {
   readonly #isDigestEnabled: boolean
   tree: Tree
   /** Sessions with their timeouts in milliseconds. */
-  sessions: Map<SessionId, number>
+  sessions: SessionMap<number>
   /** Whether the tree was found to differ from the history, so that it must be loaded again. */
   isWrong = false
   /** The last transaction of the files, while the tree is a new one that is not on disk. */

@@ -10,7 +10,7 @@ export class ReadOnlyRole {
 
   constructor(context: MemberContext) {
     this.#clients = new RoleClients(context, {
-      sessions: new LearnerSessions(new Map(context.database.sessions)),
+      sessions: new LearnerSessions(context.database.sessions),
       isReadOnly: true,
       role: { mode: 'read-only', peerState: () => 'looking' },
       pipeline: (pipelineContext) => new ReadOnlyPipeline(pipelineContext),

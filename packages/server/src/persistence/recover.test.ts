@@ -3,6 +3,7 @@ import { nodeCompression } from '@zabra/runtime/node'
 import { diskWithFolder } from '@zabra/testkit'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { Tree } from '../core/tree/index.ts'
 import type { LoggedTxn } from '../core/types.ts'
 import { takeSnapshot } from './index.ts'
@@ -112,7 +113,7 @@ describe('recover', () => {
       await log.close()
       const loaded = await recoverFrom(disk, false)
       expect(loaded).toMatchObject({ lastZxid: 30, replayed: 10, skipped: [] })
-      expect(loaded.sessions).toEqual(new Map([[9n, 4000]]))
+      expect(loaded.sessions).toEqual(new SessionMap([[9n, 4000]]))
       expect(loaded.tree.digest).toEqual(tree.digest)
       const path = `${FOLDER}/${loaded.snapshot}`
       const bytes = await disk.readFile(path)

@@ -1,7 +1,8 @@
 import { formatZxid, ProtocolError } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
+import type { SessionMap } from '../core/session-map.ts'
 import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
-import type { SessionId, Zxid } from '../core/types.ts'
+import type { Zxid } from '../core/types.ts'
 import { openDataFolders, removeTemporaryFiles } from './data-folders.ts'
 import { DamageError, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn } from './file-names.ts'
@@ -35,7 +36,7 @@ export interface RecoveryOptions {
 export interface Recovery {
   readonly tree: Tree
   /** Sessions that have not ended, with their timeouts in milliseconds. */
-  readonly sessions: Map<SessionId, number>
+  readonly sessions: SessionMap<number>
   readonly lastZxid: Zxid
   /** Whether neither a snapshot nor a transaction was found. */
   readonly wasEmpty: boolean

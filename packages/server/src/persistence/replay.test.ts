@@ -1,6 +1,7 @@
 import { adler32, OpCode, Writer } from '@zabra/protocol'
 import { MemoryDisk, silentLogger } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { Tree } from '../core/tree/index.ts'
 import type { Digest, LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { DamageError, DivergedFilesError, RecoveryError } from './errors.ts'
@@ -60,7 +61,7 @@ function given({ logs, snapshot, upTo = Infinity, pause, tree = treeUpTo(snapsho
     nodesWithoutAcl: [],
     zxid: 0,
     nodes: 0,
-    sessions: new Map(),
+    sessions: new SessionMap(),
     digest: undefined,
     lastZxid: undefined,
     ...snapshot,
@@ -171,7 +172,7 @@ describe('Replay', () => {
   })
 
   it('keeps the sessions of the snapshot and follows those that begin and end after it', async () => {
-    const sessions = new Map([
+    const sessions = new SessionMap([
       [1n, 1000],
       [2n, 2000],
     ])

@@ -1,7 +1,8 @@
 import { formatZxid, OpCode, Reader } from '@zabra/protocol'
 import type { Disk, Logger } from '@zabra/runtime'
+import { SessionMap } from '../core/session-map.ts'
 import { sameDigest, type Tree } from '../core/tree/index.ts'
-import type { Digest, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
+import type { Digest, LoggedTxn, Zxid } from '../core/types.ts'
 import { DamageError, DivergedFilesError, RecoveryError } from './errors.ts'
 import type { NamedFile } from './file-names.ts'
 import { isSuccessor } from './history.ts'
@@ -46,7 +47,7 @@ export class Replay {
   readonly #snapshot: LoadedSnapshot | undefined
   readonly #reader = new Reader()
   /** Sessions that have not ended, with their timeouts in milliseconds. */
-  readonly sessions: Map<SessionId, number>
+  readonly sessions: SessionMap<number>
   /** Names of the logs that were read. */
   readonly readFiles: string[] = []
   readonly tornWrites: TornWrite[] = []
@@ -68,7 +69,7 @@ export class Replay {
     this.#options = options
     this.#tree = tree
     this.#snapshot = snapshot
-    this.sessions = new Map(snapshot?.sessions)
+    this.sessions = snapshot?.sessions ?? new SessionMap()
     this.#last = snapshot?.zxid ?? 0
     this.logRange = new LogRange(this.#last)
     this.#fuzzyUntil = this.#endOfFuzzyRange()

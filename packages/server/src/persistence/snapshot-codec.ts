@@ -1,5 +1,6 @@
 import { writeACL, type Writer } from '@zabra/protocol'
 import type { AclView, Tree } from '../core/tree/index.ts'
+import { SessionMap, type SessionMapView } from '../core/session-map.ts'
 import type { SessionId } from '../core/types.ts'
 
 /** "ZKSN". */
@@ -12,19 +13,39 @@ export const STREAM_SIGNATURE = 'BenWasHere'
 /** Sessions with their timeouts in milliseconds. */
 export type SessionTimeouts = Iterable<readonly [SessionId, number]>
 
-/** Writes sessions as they are now, and the number of access control lists in a view. Later changes follow as transactions. */
-export function writeSessions(w: Writer, sessions: SessionTimeouts, acls: AclView): void {
-  const list = [...sessions]
-  w.int(list.length)
-  for (const [id, timeoutMs] of list) {
-    w.long(id)
-    w.int(timeoutMs)
+/** The tables of a snapshot as they are when it begins. Later changes are transactions that follow it. */
+export class SnapshotTables {
+  readonly #sessions: SessionMapView<number>
+  readonly #acls: AclView
+  #isOpen = true
+
+  constructor(tree: Tree, sessions: SessionTimeouts) {
+    this.#sessions = (sessions instanceof SessionMap ? sessions : new SessionMap(sessions)).view()
+    this.#acls = tree.acls.view()
   }
-  w.int(acls.count)
+
+  /** Writes sessions and access control lists. Yields often: they may have many megabytes together. */
+  *write(w: Writer): Generator<void> {
+    w.int(this.#sessions.size)
+    for (const [id, timeoutMs] of this.#sessions.entries) {
+      w.long(id)
+      w.int(timeoutMs)
+      yield
+    }
+    w.int(this.#acls.count)
+    yield* writeAcls(w, this.#acls)
+  }
+
+  /** Ends the views; may be called again. */
+  close(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#sessions.close()
+    this.#acls.close()
+  }
 }
 
-/** Writes the lists of a view. Yields after each: they may have many megabytes together. */
-export function* writeAcls(w: Writer, { lists }: AclView): Generator<void> {
+function* writeAcls(w: Writer, { lists }: AclView): Generator<void> {
   for (const [id, acl] of lists) {
     w.longNumber(id)
     w.int(acl.length)

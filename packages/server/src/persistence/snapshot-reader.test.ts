@@ -3,6 +3,7 @@ import { SeededRandom, type MemoryDisk } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import type { Tree } from '../core/tree/index.ts'
 import { DamageError } from './errors.ts'
 import type { NamedFile } from './file-names.ts'
@@ -146,7 +147,7 @@ describe('a snapshot', () => {
     expect(loaded).toEqual({
       zxid: 9,
       nodes: 3,
-      sessions: new Map([
+      sessions: new SessionMap([
         [1n, 1000],
         [2n, 2000],
       ]),
@@ -187,7 +188,7 @@ describe('a snapshot', () => {
       .acls(0)
       .nodes([{ path: '' }])
       .seal()
-    expect(await load(content)).toMatchObject({ nodes: 1, sessions: new Map() })
+    expect(await load(content)).toMatchObject({ nodes: 1, sessions: new SessionMap() })
   })
 
   it('is closed once it is loaded, and when it is rejected', async () => {

@@ -1,7 +1,8 @@
 import { formatZxid, type ACL } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk } from '@zabra/runtime'
+import { SessionMap } from '../core/session-map.ts'
 import { NODE_TAIL_BYTES, type Tree } from '../core/tree/index.ts'
-import type { Digest, SessionId, Zxid } from '../core/types.ts'
+import type { Digest, Zxid } from '../core/types.ts'
 import {
   ByteStream,
   FileChunks,
@@ -33,14 +34,14 @@ export interface LoadedSnapshot {
   readonly nodesWithoutAcl: readonly string[]
   readonly zxid: Zxid
   readonly nodes: number
-  readonly sessions: ReadonlyMap<SessionId, number>
+  readonly sessions: SessionMap<number>
   /** The digest of the tree after the transaction `zxid`, if the snapshot has one of a supported version. */
   readonly digest: { readonly zxid: Zxid; readonly value: Digest } | undefined
   /** The last transaction whose effects the contents may include; undefined if it is not recorded (disk-format 7.6). */
   readonly lastZxid: Zxid | undefined
 }
 
-/** Nodes that are loaded between two calls of `Pause`, less one: a power of two less one. */
+/** Nodes, or sessions, that are loaded between two calls of `Pause`, less one: a power of two less one. */
 const PAUSE_MASK = 63
 
 /** Checks the beginning and the end of a snapshot, which is cheap enough for many candidates (disk-format 7.5). */
@@ -126,7 +127,7 @@ function decompressorOf(name: string, compressor: Compression): ByteTransform | 
 export interface LoadedSnapshotStream {
   readonly nodesWithoutAcl: readonly string[]
   readonly nodes: number
-  readonly sessions: Map<SessionId, number>
+  readonly sessions: SessionMap<number>
   /** The bytes after the signature. */
   readonly rest: Uint8Array
 }
@@ -202,12 +203,13 @@ class SnapshotLoad {
     }
   }
 
-  async #sessions(): Promise<Map<SessionId, number>> {
+  async #sessions(): Promise<SessionMap<number>> {
     const count = await this.#count('sessions')
-    const sessions = new Map<SessionId, number>()
+    const sessions = new SessionMap<number>()
     for (let i = 0; i < count; i++) {
       const r = this.#in.readerIfAvailable(12) ?? (await this.#in.require(12))
       sessions.set(r.long(), r.int())
+      if (this.#pause !== undefined && (i & PAUSE_MASK) === PAUSE_MASK) await this.#pause()
     }
     return sessions
   }

@@ -1,6 +1,7 @@
 import { nodeCompression } from '@zabra/runtime/node'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
 import { loadSnapshot } from './snapshot-reader.ts'
@@ -80,6 +81,20 @@ describe('takeSnapshot', () => {
     expect(loaded.tree.acls.entries()).toEqual(tree.acls.entries())
   })
 
+  it('writes sessions in slices of 64 KiB too, as they are when it begins', async () => {
+    const { options, writes, load } = await given()
+    const [tree, sessions] = [treeOf(OWN), new SessionMap<number>()]
+    for (let i = 0; i < 20_000; i++) sessions.set(BigInt(i), 4000)
+    const before = new SessionMap(sessions)
+    const isTaken = takeSnapshot(tree, sessions, options)
+    while (writes.length === 0) await Promise.resolve()
+    for (let i = 0; i < 20_000; i += 2) sessions.delete(BigInt(i))
+    sessions.set(3n, 9999).set(-1n, 4000)
+    const { file, zxid } = await isTaken
+    expect(writes.map((length) => Math.round(length / 65_536))).toEqual([1, 1, 1, 1])
+    expect((await load(file, zxid)).sessions).toEqual(before)
+  })
+
   it('lets other work run between two slices', async () => {
     let turns = 0
     let isOver = false
@@ -104,7 +119,7 @@ describe('takeSnapshot', () => {
     await writer.close()
     const { file, bytes } = await takeSnapshot(treeOf(12), [[7n, 4000]], options)
     expect([file, await disk.size(`${FOLDER}/${file}`)]).toEqual(['snapshot.8', bytes])
-    expect(await load(file, 8)).toMatchObject({ nodes: 12, sessions: new Map([[7n, 4000]]) })
+    expect(await load(file, 8)).toMatchObject({ nodes: 12, sessions: new SessionMap([[7n, 4000]]) })
   })
 
   it('has the digest of the tree at its end, and the last zxid, which may be later than its name', async () => {

@@ -1,9 +1,15 @@
 import { adler32, Writer } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk, DiskWriter } from '@zabra/runtime'
-import type { AclView, Tree } from '../core/tree/index.ts'
-import type { SessionId, Zxid } from '../core/types.ts'
+import type { Tree } from '../core/tree/index.ts'
+import type { Zxid } from '../core/types.ts'
 import { snapshotName, type SnapshotKind } from './file-names.ts'
-import { END_OF_NODES, SNAPSHOT_MAGIC, writeAcls, writeNode, writeSessions } from './snapshot-codec.ts'
+import {
+  END_OF_NODES,
+  SNAPSHOT_MAGIC,
+  SnapshotTables,
+  writeNode,
+  type SessionTimeouts,
+} from './snapshot-codec.ts'
 import { SnappyCompressor } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
@@ -50,7 +56,7 @@ export interface WrittenSnapshot {
  */
 export async function takeSnapshot(
   tree: Tree,
-  sessions: Iterable<readonly [SessionId, number]>,
+  sessions: SessionTimeouts,
   options: SnapshotOptions,
 ): Promise<WrittenSnapshot> {
   const { disk, folder } = options
@@ -69,7 +75,7 @@ export async function takeSnapshot(
  */
 export async function writeSnapshot(
   tree: Tree,
-  sessions: Iterable<readonly [SessionId, number]>,
+  sessions: SessionTimeouts,
   path: string,
   options: SnapshotOptions,
 ): Promise<Omit<WrittenSnapshot, 'file' | 'zxid'>> {
@@ -112,15 +118,15 @@ class SnapshotFileWriter {
 
   async run(
     tree: Tree,
-    sessions: Iterable<readonly [SessionId, number]>,
+    sessions: SessionTimeouts,
   ): Promise<{ lastZxid: Zxid; nodes: number; bytes: number }> {
     const cursor = tree.scan()
-    const acls = tree.acls.view()
+    const tables = new SnapshotTables(tree, sessions)
     let nodes = 0
     try {
-      // Sessions are encoded now; later changes are in the log after the zxid of the name.
-      this.#head(sessions, acls)
-      for (const _ of writeAcls(this.#writer, acls)) {
+      this.#head()
+      // Changes since the zxid of the name are in the log after it.
+      for (const _ of tables.write(this.#writer)) {
         if (this.#writer.length <= SLICE_BYTES) continue
         this.#options.signal?.throwIfAborted()
         await this.#drain()
@@ -148,19 +154,18 @@ class SnapshotFileWriter {
       await this.#syncing
       return { lastZxid, nodes, bytes: this.#position }
     } finally {
-      acls.close()
+      tables.close()
       cursor.close()
       // The caller closes the file next. A failure of the sync has been thrown already, or another error has come first.
       await this.#syncing?.catch(() => {})
     }
   }
 
-  #head(sessions: Iterable<readonly [SessionId, number]>, acls: AclView): void {
+  #head(): void {
     const w = this.#writer
     w.int(SNAPSHOT_MAGIC)
     w.int(2)
     w.long(-1n)
-    writeSessions(w, sessions, acls)
   }
 
   #tail(tree: Tree, lastZxid: Zxid): void {

@@ -9,6 +9,7 @@ import {
 } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
 import { createOf } from '../core/testing/create-of.ts'
@@ -34,7 +35,7 @@ interface Given {
 /** A learner without connections: the test calls its pipeline, as its clients and the leader do. */
 async function given({ hasObservers, canUpgradeSessions = false }: Given = {}) {
   const clock = new ManualClock()
-  const table = new Map([[SESSION, 5000]])
+  const table = new SessionMap([[SESSION, 5000]])
   const sessions = new LearnerSessions(table)
   const forwarded: ForwardedRequest[] = []
   const failures: string[] = []

@@ -12,6 +12,7 @@ import {
 } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
@@ -26,7 +27,7 @@ import { EPOCH, EnsembleFixture, it as test } from './testing/ensemble-fixture.t
 /** A learner whose leader is scripted by the test. */
 class LearnerFixture {
   readonly clock = new ManualClock()
-  readonly table: SessionTable = new Map()
+  readonly table: SessionTable = new SessionMap()
   readonly forwarded: ForwardedRequest[] = []
   readonly revalidations: bigint[] = []
   readonly failures: string[] = []
@@ -401,7 +402,7 @@ describe('LearnerPipeline', () => {
 describe('LearnerSessions', () => {
   it('reports each session touched since the last report once', () => {
     const sessions = new LearnerSessions(
-      new Map([
+      new SessionMap([
         [1n, 4000],
         [2n, 5000],
         [3n, 6000],
@@ -426,7 +427,7 @@ describe('LearnerSessions', () => {
   })
 
   it('resumes a session before its createSession transaction is applied', () => {
-    const table: SessionTable = new Map()
+    const table: SessionTable = new SessionMap()
     const sessions = new LearnerSessions(table)
     const session = sessions.resume(8n, 4000, 0)
     expect([sessions.isOpen(8n), table.size]).toEqual([true, 0])

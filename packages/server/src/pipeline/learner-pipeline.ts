@@ -7,6 +7,7 @@ import {
   SESSION_USER_XID,
   type PartCallback,
 } from '../core/tree/index.ts'
+import { SessionMap } from '../core/session-map.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
@@ -104,10 +105,10 @@ const NONE: readonly number[] = []
 export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly #options: LearnerPipelineOptions<L>
   readonly #digests: DigestHistory
-  readonly #pending = new Map<SessionId, PendingRequest[]>()
+  readonly #pending = new SessionMap<PendingRequest[]>()
   readonly #syncs: PendingSync[] = []
   #nextPosition = 0
-  readonly #revalidations = new Map<SessionId, PendingRevalidation[]>()
+  readonly #revalidations = new SessionMap<PendingRevalidation[]>()
   /** Undefined on a server without observers, whose sessions have one route. */
   readonly #routes: SessionRoutes | undefined
   #outstanding = 0

@@ -1,6 +1,7 @@
 import { CreateMode, ErrorCode, OpCode } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../core/session-map.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
@@ -11,7 +12,7 @@ const fixture = (): Promise<PipelineFixture> =>
   PipelineFixture.open({
     clock: new ManualClock(),
     readOnly: true,
-    sessions: new LearnerSessions(new Map([[0x55n, 10_000]])),
+    sessions: new LearnerSessions(new SessionMap([[0x55n, 10_000]])),
     role: { mode: 'read-only' },
     createPipeline: (context) => new ReadOnlyPipeline(context),
   })

@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
+import { SessionMap } from '../core/session-map.ts'
 import type { SessionId } from '../core/types.ts'
 
 /** The connection by which a session's requests reach a follower: the number of an observer's connection, or `LOCAL_ROUTE`. */
@@ -18,7 +19,7 @@ export const LOCAL_ROUTE: SessionRoute = 0
  */
 export class SessionRoutes {
   readonly #isGlobal: (id: SessionId) => boolean
-  readonly #routes = new Map<SessionId, SessionRoute>()
+  readonly #routes = new SessionMap<SessionRoute>()
 
   /** `isGlobal` returns whether a session is global, as far as this server has learned. */
   constructor(isGlobal: (id: SessionId) => boolean) {

@@ -2,6 +2,7 @@ import { parentOf, type ACL } from '@zabra/protocol'
 import { beginsWith } from '../begins-with.ts'
 import { RingBuffer } from '../ring-buffer.ts'
 import { partsOf } from '../steps.ts'
+import { SessionMap } from '../session-map.ts'
 import { TextMap } from '../text-map.ts'
 import {
   copyStatFields,
@@ -66,7 +67,7 @@ export class PendingTree {
   readonly #tree: Tree
   #changed = new PathMap<PendingNode>()
   /** Pending ephemeral nodes by session, so that closing the session removes them. */
-  readonly #created = new Map<SessionId, TextMap<true>>()
+  readonly #created = new SessionMap<TextMap<true>>()
   /**
    * Changed nodes in the order of their changes; `#zxids` has the transaction of each at the same index. A path is that of a node
    * that was removed with its session.

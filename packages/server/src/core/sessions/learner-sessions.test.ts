@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../session-map.ts'
 import { LearnerSessions } from './index.ts'
 
 const ids = (sessions: readonly { readonly id: bigint }[]): bigint[] => sessions.map(({ id }) => id)
 
 describe('the sessions of a learner', () => {
   it('are those of the table, whether or not their clients are connected here', () => {
-    const table = new Map([[1n, 5000]])
+    const table = new SessionMap([[1n, 5000]])
     const sessions = new LearnerSessions(table)
     expect([sessions.size, sessions.get(1n)?.timeout, sessions.get(2n)]).toEqual([1, 5000, undefined])
     expect(sessions.get(1n)?.isLocal).toBe(false)
@@ -20,7 +21,7 @@ describe('the sessions of a learner', () => {
   })
 
   it('that are resumed here keep one object with the latest timeout and deadline', () => {
-    const sessions = new LearnerSessions(new Map())
+    const sessions = new LearnerSessions(new SessionMap())
     const first = sessions.resume(1n, 5000, 100)
     expect([first.timeout, first.deadline, sessions.isOpen(1n)]).toEqual([5000, 5100, true])
     // Its transaction is applied later.
@@ -31,7 +32,7 @@ describe('the sessions of a learner', () => {
   })
 
   it('are reported once after they were touched, however often', () => {
-    const sessions = new LearnerSessions(new Map())
+    const sessions = new LearnerSessions(new SessionMap())
     const [one, two] = [sessions.resume(1n, 5000, 0), sessions.resume(2n, 5000, 0)]
     sessions.touch(one, 10)
     expect(ids(sessions.takeTouched())).toEqual([1n, 2n])
@@ -41,7 +42,7 @@ describe('the sessions of a learner', () => {
   })
 
   it('that an observer reports are passed on once, and not beside a touch here', () => {
-    const sessions = new LearnerSessions(new Map([1n, 3n].map((id) => [id, 5000])))
+    const sessions = new LearnerSessions(new SessionMap([1n, 3n].map((id) => [id, 5000])))
     sessions.resume(1n, 5000, 0)
     sessions.touchFromObserver(1n, 5000)
     sessions.touchFromObserver(3n, 9000)
@@ -55,14 +56,14 @@ describe('the sessions of a learner', () => {
 
   it('that an observer reports are passed on whatever their number, and unknown ones are not', () => {
     const known = Array.from({ length: 150_000 }, (_, i) => BigInt(i))
-    const sessions = new LearnerSessions(new Map(known.map((id) => [id, 5000])))
+    const sessions = new LearnerSessions(new SessionMap(known.map((id) => [id, 5000])))
     for (const id of known) sessions.touchFromObserver(id, 5000)
     for (let id = -1000n; id < 0n; id++) sessions.touchFromObserver(id, 5000)
     expect(sessions.takeTouched()).toHaveLength(known.length)
   })
 
   it('that have ended are closed for their clients and not reported', () => {
-    const table = new Map([[1n, 5000]])
+    const table = new SessionMap([[1n, 5000]])
     const sessions = new LearnerSessions(table)
     const one = sessions.resume(1n, 5000, 0)
     sessions.remove(1n)
@@ -77,7 +78,7 @@ describe('the sessions of a learner', () => {
   })
 
   it('that are closing are not open until they are reopened', () => {
-    const sessions = new LearnerSessions(new Map())
+    const sessions = new LearnerSessions(new SessionMap())
     const one = sessions.resume(1n, 5000, 0)
     one.isClosing = true
     expect([sessions.isOpen(1n), sessions.takeTouched()]).toEqual([false, []])
@@ -86,7 +87,7 @@ describe('the sessions of a learner', () => {
   })
 
   it('whose clients have left live on in the table', () => {
-    const sessions = new LearnerSessions(new Map([[1n, 5000]]))
+    const sessions = new LearnerSessions(new SessionMap([[1n, 5000]]))
     const one = sessions.resume(1n, 4000, 0)
     sessions.detach(1n)
     expect([sessions.isOpen(1n), sessions.get(1n)?.timeout]).toEqual([true, 5000])
@@ -94,7 +95,7 @@ describe('the sessions of a learner', () => {
   })
 
   it('never expire here', () => {
-    const sessions = new LearnerSessions(new Map([[1n, 1]]))
+    const sessions = new LearnerSessions(new SessionMap([[1n, 1]]))
     expect([sessions.expire(), sessions.nextDeadline]).toEqual([[], Infinity])
   })
 })

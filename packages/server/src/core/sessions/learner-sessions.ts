@@ -1,3 +1,4 @@
+import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
@@ -11,10 +12,10 @@ export type TouchedSession = Pick<Session, 'id' | 'timeout'>
 export class LearnerSessions implements SessionRegistry {
   readonly #table: SessionTable
   /** Sessions that have, or had, a client on this server. */
-  readonly #connected = new Map<SessionId, Session>()
+  readonly #connected = new SessionMap<Session>()
   #touched: Session[] = []
   /** Sessions of the table that observers connected to this server have reported since the last report. */
-  readonly #reported = new Map<SessionId, TouchedSession>()
+  readonly #reported = new SessionMap<TouchedSession>()
 
   /** `table` belongs to the database of the member; it changes as transactions are applied. */
   constructor(table: SessionTable) {

@@ -1,3 +1,4 @@
+import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
@@ -11,7 +12,7 @@ export interface SessionTrackerOptions {
  * A session is checked only at the tick of its bucket: if it was touched meanwhile, it moves to a later bucket.
  */
 export class SessionTracker implements SessionRegistry {
-  readonly #sessions = new Map<SessionId, Session>()
+  readonly #sessions = new SessionMap<Session>()
   readonly #buckets = new Map<number, Set<Session>>()
   readonly #tick: number
   readonly #local: boolean

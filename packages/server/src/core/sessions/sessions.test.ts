@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { SessionMap } from '../session-map.ts'
 import { negotiateTimeout, SessionIdGenerator, SessionPasswords, SessionTracker } from './index.ts'
 
 const hex = (bytes: Uint8Array): string =>
@@ -198,7 +199,7 @@ describe('SessionTracker', () => {
   })
 
   it('gives the sessions of its table a new deadline, and makes them global unless they are local', () => {
-    const table = new Map([[1n, 4000]])
+    const table = new SessionMap([[1n, 4000]])
     const tracker = new SessionTracker(2000, 0, { table })
     expect([tracker.size, tracker.get(1n)?.isLocal]).toEqual([1, false])
     expect(new SessionTracker(2000, 0).add(2n, 4000, 0).isLocal).toBe(false)

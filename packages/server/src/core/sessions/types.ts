@@ -1,3 +1,4 @@
+import type { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 
 /** The state of a session. Touching one is a single assignment. */
@@ -25,7 +26,7 @@ export interface Session {
 }
 
 /** The global sessions with their timeouts in milliseconds, as transactions created them: the content of a snapshot. */
-export type SessionTable = Map<SessionId, number>
+export type SessionTable = SessionMap<number>
 
 /** Holds the sessions that a server knows. On the leader it also expires them. */
 export interface SessionRegistry extends Iterable<Session> {

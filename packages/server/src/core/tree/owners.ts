@@ -1,5 +1,6 @@
 import { ownerKind, type OwnerRules } from '@zabra/protocol'
 import { NumberMap, NumberSet } from '../number-map.ts'
+import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 
 /** Nodes of one kind or owner. */
@@ -11,7 +12,7 @@ const NO_NODES: NodeSet = new NumberSet()
 export class OwnerIndex {
   readonly #rules: OwnerRules
   readonly #owners = new NumberMap<bigint>()
-  readonly #sessions = new Map<SessionId, NumberSet>()
+  readonly #sessions = new SessionMap<NumberSet>()
   readonly #containers = new NumberSet()
   readonly #ttl = new NumberSet()
   readonly containers: NodeSet = this.#containers
@@ -69,7 +70,7 @@ export class OwnerIndex {
     return this.#sessions.size
   }
 
-  sessions(): IterableIterator<SessionId> {
+  sessions(): Generator<SessionId, void> {
     return this.#sessions.keys()
   }
 }

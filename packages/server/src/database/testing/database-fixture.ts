@@ -9,6 +9,7 @@ import {
   type Platform,
 } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
+import { SessionMap } from '../../core/session-map.ts'
 import { createOf } from '../../core/testing/create-of.ts'
 import { childPaths } from '../../core/testing/child-paths.ts'
 import { Tree } from '../../core/tree/index.ts'
@@ -43,7 +44,7 @@ class ImmediateClock extends ManualClock {
 export class LeaderHistory {
   readonly tree: Tree
   readonly txns: RawTxn[] = []
-  readonly sessions = new Map<bigint, number>()
+  readonly sessions = new SessionMap<number>()
 
   constructor(tree = new Tree({ digest: true, extendedTypes: false })) {
     this.tree = tree
@@ -216,7 +217,7 @@ export async function collect<T>(all: AsyncIterable<T>): Promise<T[]> {
   return found
 }
 
-const streamOf = (tree: Tree, sessions: Map<bigint, number>, clock: ManualClock): SnapshotStream =>
+const streamOf = (tree: Tree, sessions: SessionMap<number>, clock: ManualClock): SnapshotStream =>
   new SnapshotStream(tree, sessions, clock)
 
 /** Returns whether two trees have the same nodes, data and stats. */

@@ -23,7 +23,7 @@ export interface SnapshotContents {
   readonly lastZxid: Zxid | undefined
   readonly nodeCount: number
   /** Timeouts in milliseconds. */
-  readonly sessions: ReadonlyMap<SessionId, number>
+  readonly sessions: Iterable<readonly [SessionId, number]> & { readonly size: number }
   /** The recorded digest in hexadecimal, and whether the contents have it; undefined where that cannot be determined. */
   readonly digest: { readonly value: string; readonly matches: boolean | undefined } | undefined
   /** Parents before their children. */

@@ -1,4 +1,5 @@
 import { ManualClock } from '@zabra/runtime'
+import { SessionMap } from '../../core/session-map.ts'
 import {
   LearnerSessions,
   SessionTracker,
@@ -75,7 +76,7 @@ export class EnsembleFixture {
   #committed: Zxid = EPOCH
 
   private constructor(known: EnsembleFixtureOptions['known'] = []) {
-    this.table = new Map(known)
+    this.table = new SessionMap(known)
   }
 
   static async start(options: EnsembleFixtureOptions = {}): Promise<EnsembleFixture> {
@@ -136,7 +137,7 @@ export class EnsembleFixture {
     }: EnsembleFixtureOptions,
   ): Promise<Learner> {
     const { clock } = this
-    const table: SessionTable = new Map(known)
+    const table: SessionTable = new SessionMap(known)
     const sessions = new LearnerSessions(table)
     const toLeader: (() => void)[] = []
     const fromLeader: (() => void)[] = []
