@@ -9,6 +9,8 @@ import type { CloseCause } from './close-cause.ts'
 import { closeInSlices, SessionExpiry } from './session-expiry.ts'
 import { ServerStats } from './stats.ts'
 
+const DONE = -1
+
 /** Closes `count` sessions, each of which takes `eachMs` milliseconds. Returns the ids of the sessions closed in each turn. */
 function closedByTurn(count: number, eachMs: number): number[][] {
   const clock = new ManualClock()
@@ -21,7 +23,7 @@ function closedByTurn(count: number, eachMs: number): number[][] {
       turns.at(-1)!.push(Number(id))
       clock.advance(eachMs)
     },
-    { now: () => clock.monotonic(), runLater: (action) => (next = action) },
+    { now: () => clock.monotonic(), runLater: (action) => (next = action), done: () => turns.push([DONE]) },
   )
   while (next !== undefined) {
     const action = next
@@ -29,6 +31,7 @@ function closedByTurn(count: number, eachMs: number): number[][] {
     turns.push([])
     action()
   }
+  expect(turns.pop()).toEqual([DONE])
   return turns.filter((turn) => turn.length > 0)
 }
 
@@ -84,7 +87,7 @@ describe('SessionExpiry', () => {
       runLater: (action) => void later.push(action),
     })
     clock.advance(6000)
-    return { clock, expiry, first, second, closed, destroyed, later }
+    return { clock, sessions, expiry, first, second, closed, destroyed, later }
   }
 
   it.each([PauseReason.overload, PauseReason.turn])(
@@ -97,6 +100,20 @@ describe('SessionExpiry', () => {
       expect([closed, destroyed]).toEqual([[1n], []])
     },
   )
+
+  it('closes sessions in the order in which they were opened, and marks no others as closing meanwhile', () => {
+    const { expiry, sessions, closed, later } = fixture({})
+    for (let id = 3n; id <= 1000n; id++) sessions.add(id, 4000, 0)
+    const closing = (): number => [...sessions].filter(({ isClosing }) => isClosing).length
+    const turns: number[] = []
+    while (closed.length < 1000) {
+      expiry.run()
+      turns.push(closing())
+      later.shift()!()
+    }
+    expect(turns).toEqual([500, 500, 500, 500, 500, 1000, 1000, 1000, 1000])
+    expect(closed).toEqual(Array.from({ length: 1000 }, (_, i) => BigInt(i + 1)))
+  })
 
   it('closes the connection of a session that it reopens because the disk is full: its requests were ignored', () => {
     const { expiry, second, closed, destroyed, later } = fixture({ fillsDisk: true })

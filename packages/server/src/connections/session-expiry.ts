@@ -33,6 +33,8 @@ export interface SessionExpiryOptions {
 /** Closes the sessions that expire. Where the leader tracks the global sessions, only local sessions expire here. */
 export class SessionExpiry {
   readonly #options: SessionExpiryOptions
+  /** Lists of expired sessions that are being closed. */
+  #closing = 0
 
   constructor(options: SessionExpiryOptions) {
     this.#options = options
@@ -48,8 +50,9 @@ export class SessionExpiry {
     return Math.min(next, localSessions?.nextDeadline ?? Infinity)
   }
 
-  /** Closes the sessions whose deadline has passed, in slices. */
+  /** Closes sessions whose deadline has passed, in slices. While `nextAt` is not in the future, there may be more. */
   run(): void {
+    if (this.#closing > 0) return
     const { clock, pipeline, sessions, localSessions } = this.#options
     const now = clock.monotonic()
     this.#close(localSessions?.expire(now) ?? [], (session) => {
@@ -75,7 +78,8 @@ export class SessionExpiry {
 
   #close(expired: readonly Session[], close: (session: Session) => void): void {
     const { clock, runLater } = this.#options
-    closeInSlices(expired, close, { now: () => clock.monotonic(), runLater })
+    this.#closing++
+    closeInSlices(expired, close, { now: () => clock.monotonic(), runLater, done: () => this.#closing-- })
   }
 
   #expire(session: Session): void {
@@ -104,13 +108,16 @@ export class SessionExpiry {
   }
 }
 
-/** Closes expired sessions, some in each turn of the event loop, at least one. All of them are marked as closing already. */
+/**
+ * Closes expired sessions, some in each turn of the event loop, at least one, and calls `done`. All of them are marked as closing
+ * already.
+ */
 export function closeInSlices(
   expired: readonly Session[],
   close: (session: Session) => void,
-  turns: { now(): number; runLater(action: () => void): void },
+  turns: { now(): number; runLater(action: () => void): void; done(): void },
 ): void {
-  if (expired.length === 0) return
+  if (expired.length === 0) return turns.done()
   const count = Math.min(expired.length, CLOSED_PER_TURN)
   const until = turns.now() + CLOSING_MS
   let closed = 0

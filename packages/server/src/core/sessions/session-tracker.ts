@@ -7,13 +7,17 @@ export interface SessionTrackerOptions {
   readonly table?: SessionTable
 }
 
+const NO_BUCKET = -1
+/** Sessions that are checked in one call of `expire`; nearly all of a bucket were touched meanwhile and move to another one. */
+export const CHECKED_AT_ONCE = 500
+
 /**
  * Tracks the deadlines of sessions and expires them (`SessionTrackerImpl`, client-protocol 2.3). Deadlines are rounded up to ticks.
  * A session is checked only at the tick of its bucket: if it was touched meanwhile, it moves to a later bucket.
  */
 export class SessionTracker implements SessionRegistry {
   readonly #sessions = new SessionMap<Session>()
-  readonly #buckets = new Map<number, Set<Session>>()
+  readonly #buckets = new Map<number, Bucket>()
   readonly #tick: number
   readonly #local: boolean
   readonly #table: SessionTable | undefined
@@ -28,7 +32,7 @@ export class SessionTracker implements SessionRegistry {
     this.#local = local
     this.#nextBucket = this.#bucketOf(now)
     this.#table = table
-    if (table !== undefined) for (const [id, timeout] of table) this.add(id, timeout, now)
+    if (table !== undefined) for (const [id, timeout] of table) this.resume(id, timeout, now)
   }
 
   get size(): number {
@@ -51,7 +55,9 @@ export class SessionTracker implements SessionRegistry {
         timeout,
         deadline,
         isClosing: false,
-        bucket: 0,
+        bucket: NO_BUCKET,
+        previous: undefined,
+        next: undefined,
         isLocal: local,
         owner: undefined,
         userProof: undefined,
@@ -90,22 +96,24 @@ export class SessionTracker implements SessionRegistry {
     const session = this.#sessions.get(id)
     if (session === undefined) return
     this.#sessions.delete(id)
-    this.#buckets.get(session.bucket)?.delete(session)
+    this.#buckets.get(session.bucket)?.remove(session)
   }
 
   expire(now: number): Session[] {
     const expired: Session[] = []
+    let left = CHECKED_AT_ONCE
     for (; this.#nextBucket * this.#tick <= now; this.#nextBucket++) {
       const due = this.#buckets.get(this.#nextBucket)
-      if (due === undefined) continue
-      this.#buckets.delete(this.#nextBucket)
-      for (const session of due) {
+      for (let session = due?.first; session !== undefined; session = due!.first) {
+        if (left-- === 0) return expired
+        due!.remove(session)
         if (this.#bucketOf(session.deadline) > this.#nextBucket) this.#place(session)
         else if (!session.isClosing) {
           session.isClosing = true
           expired.push(session)
         }
       }
+      this.#buckets.delete(this.#nextBucket)
     }
     return expired
   }
@@ -129,15 +137,44 @@ export class SessionTracker implements SessionRegistry {
   }
 
   #move(session: Session): void {
-    this.#buckets.get(session.bucket)?.delete(session)
+    this.#buckets.get(session.bucket)?.remove(session)
     this.#place(session)
   }
 
   #place(session: Session): void {
-    session.bucket = Math.max(this.#bucketOf(session.deadline), this.#nextBucket)
-    let bucket = this.#buckets.get(session.bucket)
-    if (bucket === undefined) this.#buckets.set(session.bucket, (bucket = new Set()))
+    const number = Math.max(this.#bucketOf(session.deadline), this.#nextBucket)
+    let bucket = this.#buckets.get(number)
+    if (bucket === undefined) this.#buckets.set(number, (bucket = new Bucket(number)))
     bucket.add(session)
+  }
+}
+
+/** Sessions in the order in which they were added. They refer to each other, since a `Set` copies all its entries when it grows. */
+class Bucket {
+  readonly #number: number
+  first: Session | undefined
+  #last: Session | undefined
+
+  constructor(number: number) {
+    this.#number = number
+  }
+
+  add(session: Session): void {
+    session.bucket = this.#number
+    session.previous = this.#last
+    if (this.#last === undefined) this.first = session
+    else this.#last.next = session
+    this.#last = session
+  }
+
+  remove(session: Session): void {
+    const { previous, next } = session
+    if (previous === undefined) this.first = next
+    else previous.next = next
+    if (next === undefined) this.#last = previous
+    else next.previous = previous
+    session.bucket = NO_BUCKET
+    session.previous = session.next = undefined
   }
 }
 

@@ -198,6 +198,23 @@ describe('SessionTracker', () => {
     expect([tracker.size, tracker.get(1n)]).toEqual([0, undefined])
   })
 
+  it('checks 500 sessions in a call, in their order, and is due while there are more', () => {
+    const tracker = new SessionTracker(1000, 0)
+    for (let id = 0n; id < 1200n; id++) tracker.add(id, 2000, 0)
+    for (let id = 0n; id < 1200n; id += 2n) tracker.touch(tracker.get(id)!, 1500)
+    const odd = (from: bigint, to: bigint): bigint[] =>
+      Array.from({ length: Number(to - from) / 2 }, (_, i) => from + BigInt(2 * i) + 1n)
+    const expire = (now: number): bigint[] => tracker.expire(now).map(({ id }) => id)
+    expect([expire(3000), tracker.nextDeadline]).toEqual([odd(0n, 500n), 3000])
+    // One that was not checked yet ends, another one is touched.
+    tracker.remove(501n)
+    tracker.touch(tracker.get(503n)!, 3000)
+    expect([expire(3000), tracker.nextDeadline]).toEqual([odd(504n, 1000n), 3000])
+    expect([expire(3000), tracker.nextDeadline]).toEqual([odd(1000n, 1200n), 4000])
+    expect([expire(4000).length, expire(4000).length, tracker.nextDeadline]).toEqual([500, 100, 5000])
+    expect([expire(6000), tracker.expire(60_000)]).toEqual([[503n], []])
+  })
+
   it('gives the sessions of its table a new deadline, and makes them global unless they are local', () => {
     const table = new SessionMap([[1n, 4000]])
     const tracker = new SessionTracker(2000, 0, { table })

@@ -10,8 +10,11 @@ export interface Session {
   deadline: number
   /** Whether its closeSession transaction is in flight. */
   isClosing: boolean
-  /** The bucket that holds the session; its deadline may be later. */
+  /** The bucket that holds the session, -1 for none; its deadline may be later. */
   bucket: number
+  /** Its neighbours in the bucket. */
+  previous: Session | undefined
+  next: Session | undefined
   /** Whether only this server knows it and no transaction has created it. A session that becomes global keeps its object. */
   isLocal: boolean
   /** The learner, or the leader, through which its requests must come; undefined before the first request. */
@@ -44,7 +47,10 @@ export interface SessionRegistry extends Iterable<Session> {
   remove(id: SessionId): void
   /** Moves the deadline of a session to its timeout from now. */
   touch(session: Session, now: number): void
-  /** Returns the expired sessions, each once, and marks them as closing. Returns none where another server decides. */
+  /**
+   * Returns some of the expired sessions, each once, and marks them as closing: `nextDeadline` is not after `now` while there may be
+   * more. Returns none where another server decides.
+   */
   expire(now: number): Session[]
   /** Reopens a closing session, whose closeSession transaction could not be stored. */
   reopen(session: Session): void
