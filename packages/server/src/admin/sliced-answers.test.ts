@@ -78,6 +78,28 @@ describe('SlicedAnswers', () => {
     await Promise.all([reading, failing, throwing])
     expect(lengths).toEqual([20, 20, 20, 20, 20])
   })
+
+  it('makes answers of long pieces in chunks of 64 KiB, eight of them in an iteration of the event loop', async () => {
+    const { clock, due } = stepClock()
+    const answers = new SlicedAnswers(clock)
+    const piece = 'p'.repeat(16_384)
+    const lengths: number[] = []
+    const reading = Array.from({ length: 5 }, async () => {
+      for await (const chunk of answers.chunksOf(new Array<string>(20).fill(piece)))
+        lengths.push(chunk.length)
+    })
+    await untilMicrotasksEnd()
+    const turns = [lengths.length]
+    while (due.length > 0) {
+      due.shift()!()
+      await untilMicrotasksEnd()
+      turns.push(lengths.length)
+    }
+    await Promise.all(reading)
+    expect(new Set(lengths)).toEqual(new Set([65_536]))
+    expect(lengths).toHaveLength(25)
+    expect(Math.max(...turns.map((made, i) => made - (turns[i - 1] ?? 0)))).toBeLessThanOrEqual(8)
+  })
 })
 
 it('presentIn ends with the last element that was there, though each one that is passed is added again', () => {

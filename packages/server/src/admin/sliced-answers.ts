@@ -8,6 +8,10 @@ const BEGUN_PER_TURN = 8
 const PIECES_PER_STEP = 200
 const PIECES_PER_CHECK = 20
 const STEP_MS = 1
+/** Characters that end a step: pieces may be paths of thousands of them. */
+const CHARS_PER_STEP = 65_536
+/** What it takes to encode and send so many, in milliseconds: that comes after the step, whose time is measured. */
+const SEND_MS = 0.25
 
 /** Makes the answers to commands and HTTP requests, in parts that share the time of a turn of the event loop. */
 export class SlicedAnswers {
@@ -50,11 +54,14 @@ export class SlicedAnswers {
   /** Yields pieces joined to chunks, each as soon as it is asked for. An empty piece stands for work without output yet. */
   async *chunksOf(pieces: Iterable<string>): AsyncGenerator<string> {
     const left = pieces[Symbol.iterator]()
-    for (let isDone = false; !isDone;) {
-      const chunk: string[] = []
-      isDone = (await this.#add(() => this.#take(left, chunk))) !== undefined
-      const text = chunk.join('')
+    for (;;) {
+      const { text, isLast } = await this.#add(() => {
+        const chunk: string[] = []
+        const end = this.#take(left, chunk)
+        return { text: chunk.join(''), isLast: end !== undefined }
+      })
       if (text !== '') yield text
+      if (isLast) return
     }
   }
 
@@ -97,12 +104,18 @@ export class SlicedAnswers {
   /** Takes the pieces of one step. Returns the end when they were the last ones. */
   #take<T>(pieces: Iterator<string, T>, chunk: string[]): { readonly value: T } | undefined {
     const end = this.#clock.monotonic() + STEP_MS
-    for (let taken = 1; ; taken++) {
-      const piece = pieces.next()
-      if (piece.done === true) return piece
-      chunk.push(piece.value)
-      if (taken === PIECES_PER_STEP) return undefined
-      if (taken % PIECES_PER_CHECK === 0 && this.#clock.monotonic() >= end) return undefined
+    let chars = 0
+    try {
+      for (let taken = 1; ; taken++) {
+        const piece = pieces.next()
+        if (piece.done === true) return piece
+        chunk.push(piece.value)
+        chars += piece.value.length
+        if (taken === PIECES_PER_STEP || chars >= CHARS_PER_STEP) return undefined
+        if (taken % PIECES_PER_CHECK === 0 && this.#clock.monotonic() >= end) return undefined
+      }
+    } finally {
+      this.#spent += (SEND_MS * chars) / CHARS_PER_STEP
     }
   }
 }
