@@ -8,13 +8,15 @@ import { LearnerSyncs } from './learner-syncs.ts'
 import { LimitedLog } from './limited-log.ts'
 
 const SNAP: SyncPlan = { kind: 'snap', reason: 'test', entries: [] }
+/** A server that no configuration names. */
+const UNKNOWN = 99
 const DIFF: SyncPlan = { kind: 'diff', zxid: 5, entries: [] }
 
 function fixture(maxConcurrentSnapSyncs: number) {
   const streamed: number[] = []
   const context = {
     settings: { maxConcurrentSnapSyncs },
-    membership: { member: () => undefined },
+    membership: { member: (id: number) => (id === UNKNOWN ? undefined : {}) },
     stats: new ServerStats(),
     database: {},
   } as unknown as MemberContext
@@ -22,7 +24,7 @@ function fixture(maxConcurrentSnapSyncs: number) {
     streamed.push(to),
   )
   let nextId = 1
-  const start = (isObserver: boolean, plan: SyncPlan) => {
+  const start = (isObserver: boolean, plan: SyncPlan, serverId = 9) => {
     const failures: string[] = []
     const gate: { complete: () => void; fail: (error: Error) => void } = { complete() {}, fail() {} }
     const synced = new Promise<void>((resolve, reject) =>
@@ -31,7 +33,7 @@ function fixture(maxConcurrentSnapSyncs: number) {
     let isStarted = false
     const learner = {
       id: nextId++,
-      serverId: 9,
+      serverId,
       accepted: { remote: { host: '10.0.0.9', port: 1 } },
       isObserver,
       sync: () => ((isStarted = true), synced),
@@ -50,7 +52,7 @@ it('observers that are sent a snapshot at a time are bounded, whether a snapshot
   const { start, streamed } = fixture(2)
   const [first, second, third] = [start(true, SNAP), start(true, SNAP), start(true, SNAP)]
   expect([first, second, third].map(({ isStarted }) => isStarted())).toEqual([true, true, false])
-  expect(third.failures).toEqual(['2 observers are being sent a snapshot already'])
+  expect(third.failures).toEqual(['2 servers without a vote are being sent a snapshot already'])
   first.complete()
   second.fail(new Error('a sector is gone'))
   await callbacksRun()
@@ -71,4 +73,10 @@ it('voters, and observers that need no snapshot, are not bounded', () => {
   ]
   expect(all.map(({ isStarted }) => isStarted())).toEqual(all.map(() => true))
   expect(start(true, SNAP).isStarted()).toBe(false)
+})
+
+it('servers that no configuration names are bounded with observers, whatever they say they are', () => {
+  const { start } = fixture(2)
+  const all = [start(false, SNAP, UNKNOWN), start(true, SNAP), start(false, SNAP, UNKNOWN)]
+  expect(all.map(({ isStarted }) => isStarted())).toEqual([true, true, false])
 })

@@ -5,14 +5,14 @@ import type { LearnerConnection } from './learner-connection.ts'
 import { keyOfPeer, type LimitedLog } from './limited-log.ts'
 
 /**
- * Syncs the learners of a leader, or the observers of a follower, each over its own connection. Bounds how many observers are
- * sent a snapshot at the same time (`maxConcurrentSnapSyncs`).
+ * Syncs the learners of a leader, or the observers of a follower, each over its own connection. Bounds how many observers, and servers
+ * that no configuration names, are sent a snapshot at the same time (`maxConcurrentSnapSyncs`).
  */
 export class LearnerSyncs {
   readonly #context: MemberContext
   readonly #log: LimitedLog
   readonly #streamed: (to: ConnectionId) => void
-  /** Observers that are being sent a snapshot. */
+  /** Learners without a vote that are being sent a snapshot. */
   #snapshots = 0
   readonly #inFlight = { snap: 0, diff: 0 }
 
@@ -23,13 +23,14 @@ export class LearnerSyncs {
     this.#streamed = streamed
   }
 
-  /** Starts to sync a learner. Fails the connection when the sync fails, or when too many observers are being sent a snapshot. */
+  /** Starts to sync a learner. Fails the connection when the sync fails, or when too many without a vote are being sent a snapshot. */
   start(learner: LearnerConnection, plan: SyncPlan): void {
-    const { database, settings, stats } = this.#context
+    const { database, membership, settings, stats } = this.#context
     const limit = settings.maxConcurrentSnapSyncs
-    const isBounded = plan.kind === 'snap' && learner.isObserver
+    const hasVote = !learner.isObserver && membership.member(learner.serverId) !== undefined
+    const isBounded = plan.kind === 'snap' && !hasVote
     if (isBounded && this.#snapshots >= limit)
-      return learner.fail(`${limit} observers are being sent a snapshot already`)
+      return learner.fail(`${limit} servers without a vote are being sent a snapshot already`)
     if (isBounded) this.#snapshots++
     const kind = plan.kind === 'snap' ? 'snap' : 'diff'
     this.#inFlight[kind]++

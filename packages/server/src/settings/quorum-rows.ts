@@ -187,7 +187,7 @@ export const quorumRows = {
     type: integer(1, 10_000),
     defaultValue: 10,
     description:
-      'Observers that get a snapshot at the same time; further ones must reconnect later. Voters never wait.',
+      'Observers, and servers that no configuration names, that get a snapshot at the same time; further ones must reconnect later. Voters never wait.',
   }),
   leaderServes: row({
     group: quorum,
