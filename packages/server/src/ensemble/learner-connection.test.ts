@@ -1,6 +1,7 @@
-import { ManualClock, MemoryNetwork } from '@zabra/runtime'
+import { Writer } from '@zabra/protocol'
+import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { packetName, PacketSplitter, PacketType, type SyncPlan } from '../core/zab/index.ts'
+import { packetName, PacketSplitter, PacketType, writePacket, type SyncPlan } from '../core/zab/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import { defaults } from '../settings/index.ts'
 import type { SnapshotSource } from '../database/index.ts'
@@ -12,7 +13,7 @@ async function fixture() {
   const network = new MemoryNetwork(clock)
   const received: string[] = []
   const lost: string[] = []
-  let peer!: { pause(): void; resume(): void }
+  let peer!: Pick<Connection, 'pause' | 'resume' | 'write'>
   let rawBytes = 0
   const splitter = new PacketSplitter({
     maxData: 1 << 20,
@@ -126,4 +127,16 @@ it('the connection fails once when too many bytes are queued for a learner that 
   learner.send(PacketType.upToDate, -1)
   await clock.untilIdle()
   expect([learner.isOpen, lost.length, received]).toEqual([false, 1, []])
+})
+
+it('a learner may send long packets once it is up to date, and no such ones before', async () => {
+  for (const isUpToDate of [false, true]) {
+    const { clock, learner, lost, peer } = await fixture()
+    if (isUpToDate) learner.send(PacketType.upToDate, -1)
+    const writer = new Writer()
+    writePacket(writer, PacketType.ping, 0, new Uint8Array(12 * 10_000))
+    peer().write(writer.take())
+    await clock.untilIdle()
+    expect(lost).toEqual(isUpToDate ? [] : [expect.stringContaining('Expected a length from -1 to 65536')])
+  }
 })

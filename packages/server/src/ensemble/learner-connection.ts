@@ -32,6 +32,8 @@ export interface LearnerConnectionEvents {
 
 /** The longest reply to a PING, which has 12 bytes for each touched session: more than a million sessions. */
 const MAX_TOUCHES_BYTES = 16 << 20
+/** The longest packet of a learner that is not up to date: what it has stored. Anything else would take memory for a stranger. */
+const MAX_BYTES_BEFORE_SYNC = 64 * 1024
 /** Bytes of history that are written at once during a sync. */
 const SLICE_BYTES = 64 * 1024
 
@@ -88,6 +90,8 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   /** Packets after NEWLEADER, until UPTODATE is sent. */
   #held: QuorumPacket[] | undefined
   #heldBytes = 0
+  /** Whether UPTODATE was sent. */
+  #isUpToDate = false
   #onDrained: () => void = () => {}
 
   constructor(
@@ -105,8 +109,10 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     this.#events = events
     this.#clock = platform.clock
     this.#maxUnsentBytes = settings.maxUnsentBytes
+    const { juteMaxBufferBytes, juteMaxBufferExtraBytes } = settings
+    const maxData = Math.max(juteMaxBufferBytes + juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES)
     const splitter = new PacketSplitter({
-      maxData: Math.max(settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES),
+      maxData: () => (this.#isUpToDate ? maxData : MAX_BYTES_BEFORE_SYNC),
       packet: (type, zxid, data, auth) => {
         this.packetsReceived++
         if (type === PacketType.request) this.requests++
@@ -175,6 +181,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   ): void {
     if (this.#held !== undefined && !passesSync.has(type)) return this.#hold({ type, zxid, data, auth })
     if (type === PacketType.ping) this.#pingedAt ??= this.#clock.monotonic()
+    else if (type === PacketType.upToDate) this.#isUpToDate = true
     this.#transmit(type, zxid, data, auth)
     if (type === PacketType.newLeader) this.#held = []
     else if (type === PacketType.upToDate) this.#releaseHeld()

@@ -33,7 +33,7 @@ import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
 import { FeatureRecipient } from './feature-reports.ts'
-import { LearnerBackpressure } from './learner-backpressure.ts'
+import { LearnerFlowControl } from './learner-flow-control.ts'
 import { Mailbox, SerialExecutor } from './mailbox.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
@@ -95,7 +95,7 @@ export class LearnerRole implements ActiveRole {
   /** What the leader says of itself; undefined for one of Apache ZooKeeper. */
   #leaderSaid: MemberExtension | undefined
   #splitter: PacketSplitter | undefined
-  #backpressure: LearnerBackpressure | undefined
+  #flowControl: LearnerFlowControl | undefined
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
   #isSnapshotComplete = false
   #sessions: LearnerSessions | undefined
@@ -289,7 +289,7 @@ export class LearnerRole implements ActiveRole {
         this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
     })
-    this.#backpressure = new LearnerBackpressure({
+    this.#flowControl = new LearnerFlowControl({
       clock: platform.clock,
       connection: this.#connection,
       pendingBytes: () => this.#durability.pendingBytes,
@@ -373,7 +373,7 @@ export class LearnerRole implements ActiveRole {
       this.#learner.heartbeat()
       this.#splitter!.push(chunk)
     })
-    this.#backpressure!.check()
+    this.#flowControl!.check()
   }
 
   /** Posts the half ticks of a learner at fixed times, however long a turn takes. */

@@ -94,7 +94,10 @@ export class Learners {
     this.#port = createQuorumPort(
       context,
       membership.listenAddresses('quorumPort', settings.quorumListenOnAllIPs),
-      (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
+      {
+        learners: () => this.#connections.values(),
+        identified: (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
+      },
     )
   }
 

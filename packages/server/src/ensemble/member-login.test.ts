@@ -48,10 +48,15 @@ async function quorumPort(settings: ServerSettings) {
       features: { refusalOf: () => undefined },
     } as unknown as MemberContext,
     [{ host: hostOf(1), port: 0 }],
-    ({ data }, connection) => {
-      const isAuthenticated = security.isAuthenticated(connection)
-      identified.push(`server ${decodeLearnerInfo(data).serverId}${isAuthenticated ? ', authenticated' : ''}`)
-      connection.destroy()
+    {
+      learners: () => [],
+      identified: ({ data }, connection) => {
+        const isAuthenticated = security.isAuthenticated(connection)
+        identified.push(
+          `server ${decodeLearnerInfo(data).serverId}${isAuthenticated ? ', authenticated' : ''}`,
+        )
+        connection.destroy()
+      },
     },
   )
   await port.open()

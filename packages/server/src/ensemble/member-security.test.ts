@@ -147,9 +147,12 @@ describe('a certificate', () => {
         features: { refusalOf: () => undefined },
       } as unknown as MemberContext,
       [{ host: hostOf(1), port: 0 }],
-      ({ data }, connection) => {
-        identified.push([decodeLearnerInfo(data).serverId, security.isAuthenticated(connection)])
-        connection.destroy()
+      {
+        learners: () => [],
+        identified: ({ data }, connection) => {
+          identified.push([decodeLearnerInfo(data).serverId, security.isAuthenticated(connection)])
+          connection.destroy()
+        },
       },
     )
     await port.open()

@@ -100,7 +100,10 @@ export class ObserverMasterRole {
       membership
         .listenAddresses('quorumPort', settings.quorumListenOnAllIPs)
         .map((at) => ({ ...at, port: settings.observerMasterPort })),
-      (packet, connection) => this.#mailbox.run(() => this.#onIdentified(packet, connection)),
+      {
+        learners: () => this.#observers.values(),
+        identified: (packet, connection) => this.#mailbox.run(() => this.#onIdentified(packet, connection)),
+      },
     )
   }
 

@@ -16,6 +16,7 @@ import {
   PacketType,
   type QuorumPacket,
 } from '../core/zab/index.ts'
+import type { ServerId } from '../core/quorum/index.ts'
 import type { MemberContext } from './context.ts'
 import { LoginFirstReader } from './login-readers.ts'
 import type { LoginReader } from './member-login.ts'
@@ -132,6 +133,15 @@ export class QuorumPort {
   }
 }
 
+/** What a quorum port needs to know of the learners, and whom it gives them to. */
+export interface LearnerPortOptions extends Pick<QuorumPortOptions, 'identified'> {
+  /** Returns the learners that are connected. */
+  readonly learners: () => Iterable<{ readonly serverId: ServerId; readonly accepted: Connection }>
+}
+
+/** The most learners that no configuration names and that have not proved their ids, as on the election port. */
+const MAX_UNKNOWN_SERVERS = 16
+
 /**
  * Creates the port on which a member accepts learners, from addresses of the members that they claim to be. Without reconfiguration a
  * server that no configuration names is refused, as on the election port, so such a server does not even learn which server leads.
@@ -139,9 +149,17 @@ export class QuorumPort {
 export function createQuorumPort(
   { settings, platform, membership, security, peerAddresses, cluster, features }: MemberContext,
   listen: readonly ListenAddress[],
-  identified: QuorumPortOptions['identified'],
+  { identified, learners }: LearnerPortOptions,
 ): QuorumPort {
   const { clock, logger } = platform
+  const isUnknown = (id: ServerId, connection: Connection): boolean =>
+    membership.member(id) === undefined && !security.isAuthenticated(connection)
+  const unknownBeside = (id: ServerId): number =>
+    new Set(
+      [...learners()]
+        .filter(({ serverId, accepted }) => serverId !== id && isUnknown(serverId, accepted))
+        .map(({ serverId }) => serverId),
+    ).size
   return new QuorumPort({
     ...quorumPortDefaults,
     network: security.network,
@@ -155,6 +173,11 @@ export function createQuorumPort(
         return { peer, reason: `server ${peer} is not in the configuration` }
       const reason = security.refusalOfAccepted(connection, peer)
       if (reason !== undefined) return { peer, reason }
+      if (isUnknown(peer, connection) && unknownBeside(peer) >= MAX_UNKNOWN_SERVERS)
+        return {
+          peer,
+          reason: `${MAX_UNKNOWN_SERVERS} servers outside of the configuration are connected already`,
+        }
       const said = decodeMemberExtension(data, LEARNER_INFO_BYTES)
       const ofCluster = (isKnown: boolean): Refusal | undefined => {
         const foreign = cluster.refusalOf(peer, said, isKnown) ?? features.refusalOf(peer, said)

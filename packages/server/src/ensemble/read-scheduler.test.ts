@@ -79,7 +79,7 @@ describe('many messages at once', () => {
 
   it('of a learner are processed up to half a megabyte in a turn', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
-    learnerOf(connection, clock, process)
+    learnerOf(connection, clock, process).send(PacketType.upToDate, -1)
     const writer = new Writer()
     for (let i = 0; i < 10; i++) writePacket(writer, PacketType.request, -1, new Uint8Array(300_000))
     sender.write(writer.take())

@@ -310,3 +310,25 @@ it.each(PORTS)('connections to %s that claim many ids take few lines of the log'
   }
   expect(ensemble.lines.slice(before).filter((line) => / (info|warn) /.test(line)).length).toBeLessThan(10)
 })
+
+it.each(PORTS)('%s accepts sixteen servers at a time that no configuration names', async (_, port) => {
+  const ensemble = await startOpenVoters()
+  const join = (serverId: number): Promise<RawConnection> =>
+    dial(
+      ensemble,
+      port,
+      packetOf(
+        PacketType.observerInfo,
+        makeZxid(1, 0),
+        encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }),
+      ),
+    )
+  const joined: RawConnection[] = []
+  for (let id = 100; id < 116; id++) joined.push(await join(id))
+  expect(joined.filter(({ closed }) => closed)).toEqual([])
+  expect(await join(116)).toMatchObject({ closed: true, received: '' })
+  expect(ensemble.lines.join('\n')).toContain('16 servers outside of the configuration are connected already')
+  joined[0]!.connection.destroy()
+  await ensemble.advance(100)
+  expect(await join(116)).toMatchObject({ closed: false })
+})

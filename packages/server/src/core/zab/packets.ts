@@ -81,8 +81,11 @@ export function encodePacket(writer: Writer, { type, zxid, data, auth }: QuorumP
 }
 
 export interface PacketSplitterOptions {
-  /** Largest size of a packet's data in bytes. A larger packet is rejected before any memory is allocated for it. */
-  readonly maxData: number
+  /**
+   * The largest size of a packet's data in bytes, or a function that returns it. A larger packet is rejected before any memory is
+   * allocated for it.
+   */
+  readonly maxData: number | (() => number)
   /**
    * Receives a packet. `data` is a view of the pushed chunk, or of a separate array; it is valid while the chunk is not
    * overwritten. If `raw` is given, it receives the bytes after a SNAP packet.
@@ -245,7 +248,9 @@ export class PacketSplitter {
     if (this.#measured === 0) {
       if (available < HEAD_BYTES) return -HEAD_BYTES
       reader.offset = start + HEAD_BYTES - 4
-      const needed = HEAD_BYTES + readLength(reader, this.#options.maxData, 'the data of a packet') + 4
+      const { maxData } = this.#options
+      const most = typeof maxData === 'number' ? maxData : maxData()
+      const needed = HEAD_BYTES + readLength(reader, most, 'the data of a packet') + 4
       if (available < needed) return -needed
       reader.offset = start + needed - 4
       this.#stringsLeft = 2 * readLength(reader, MAX_IDENTITIES, 'the identities of a packet')

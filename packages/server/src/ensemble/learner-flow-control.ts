@@ -8,7 +8,7 @@ const MAX_PENDING_BYTES = 64 << 20
  */
 const MAX_UNAPPLIED = 300
 
-export interface LearnerBackpressureOptions {
+export interface LearnerFlowControlOptions {
   readonly clock: Pick<Clock, 'immediate'>
   /** The connection to the leader. */
   readonly connection: { readonly isOpen: boolean; pause(): void; resume(): void }
@@ -21,11 +21,11 @@ export interface LearnerBackpressureOptions {
 }
 
 /** Stops reading from a leader while the disk, or the tree, is behind: what it sends waits in its socket then, not in memory. */
-export class LearnerBackpressure {
-  readonly #options: LearnerBackpressureOptions
+export class LearnerFlowControl {
+  readonly #options: LearnerFlowControlOptions
   #isPaused = false
 
-  constructor(options: LearnerBackpressureOptions) {
+  constructor(options: LearnerFlowControlOptions) {
     this.#options = options
   }
 

@@ -1,13 +1,13 @@
 import { ManualClock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { LearnerBackpressure } from './learner-backpressure.ts'
+import { LearnerFlowControl } from './learner-flow-control.ts'
 
 /** A connection to a leader whose bytes wait for the disk, or transactions to be applied. */
 function fixture() {
   const clock = new ManualClock()
   const state = { pendingBytes: 0, unapplied: 0, isOpen: true, isPaused: false }
   let flushed!: (error?: Error) => void
-  const backpressure = new LearnerBackpressure({
+  const flowControl = new LearnerFlowControl({
     clock,
     connection: {
       get isOpen() {
@@ -23,16 +23,16 @@ function fixture() {
         flushed = (error) => (error === undefined ? resolve() : reject(error))
       }),
   })
-  return { clock, state, backpressure, flushed: (error?: Error) => flushed(error) }
+  return { clock, state, flowControl, flushed: (error?: Error) => flushed(error) }
 }
 
 it('a learner does not read while hundreds of transactions are committed and not applied', async () => {
-  const { clock, state, backpressure } = fixture()
+  const { clock, state, flowControl } = fixture()
   state.unapplied = 299
-  backpressure.check()
+  flowControl.check()
   expect(state.isPaused).toBe(false)
   state.unapplied = 700
-  backpressure.check()
+  flowControl.check()
   expect(state.isPaused).toBe(true)
   clock.immediate(() => {
     state.unapplied = 400
@@ -44,9 +44,9 @@ it('a learner does not read while hundreds of transactions are committed and not
 
 it('a learner does not read while 64 MiB are not on disk, and goes on when a flush ends, also in an error', async () => {
   for (const error of [undefined, new Error('the disk fails')]) {
-    const { clock, state, backpressure, flushed } = fixture()
+    const { clock, state, flowControl, flushed } = fixture()
     state.pendingBytes = 64 << 20
-    backpressure.check()
+    flowControl.check()
     await clock.untilIdle()
     expect(state.isPaused).toBe(true)
     flushed(error)
@@ -56,9 +56,9 @@ it('a learner does not read while 64 MiB are not on disk, and goes on when a flu
 })
 
 it('a learner whose connection is lost meanwhile waits for nothing', async () => {
-  const { clock, state, backpressure } = fixture()
+  const { clock, state, flowControl } = fixture()
   state.unapplied = 700
-  backpressure.check()
+  flowControl.check()
   state.isOpen = false
   await clock.untilIdle()
   expect(state.isPaused).toBe(true)
