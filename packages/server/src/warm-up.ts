@@ -27,7 +27,7 @@ const ENTRIES = 20
 /** Levels of a changed path, each with a recursive watch. */
 const LEVELS = 100
 /** Parts of a multiRead. */
-const PARTS = 40
+const PARTS = 200
 
 /**
  * Runs the loops over what one request may have very many of in many turns of the event loop, until V8 has compiled them: bytes,
@@ -42,13 +42,8 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   const identities = [{ scheme: 'ip', id: '127.0.0.1' }]
   const watches = new WatchManager<NotifiedWatcher>()
   const watcher: NotifiedWatcher = { watchedPaths: new Set(), identities, deliver() {} }
-  const reads = new ReadHandlers({
-    tree: new Tree({ extendedTypes: false, digest: false }),
-    acls: rules,
-    watches,
-    watchNotifier: new WatchNotifier(watches, rules),
-  })
-  const [multiRead, replies] = [multiReadOf(PARTS), new PieceWriter()]
+  const watchNotifier = new WatchNotifier(watches, rules)
+  const multiRead = multiReadOf(PARTS)
   for (let level = 1; level < LEVELS; level++) watches.watchRecursively(watcher, '/n'.repeat(level))
   const deepest = '/n'.repeat(LEVELS)
   let turns = TURNS
@@ -67,8 +62,9 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
     rules.accept(list, identities)
     rules.allows(list, Perms.READ, identities)
     watches.fireDataChanged(deepest, () => {})
-    replies.reset()
-    reads.execute(OpCode.multiRead, new Reader(multiRead), replies, {
+    // Of a tree of its own each time: code that was compiled for one object is thrown away at the next one.
+    const reads = new ReadHandlers({ tree: treeWithLists(), acls: rules, watches, watchNotifier })
+    reads.execute(OpCode.multiRead, new Reader(multiRead), new PieceWriter(), {
       listener: watcher,
       sessionId: 0n,
       identities,
@@ -78,11 +74,34 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   clock.immediate(step)
 }
 
+/** Returns a tree with a node that the client may read, and one that it may not, by lists of their own. */
+function treeWithLists(): Tree {
+  const tree = new Tree({ extendedTypes: false, digest: false })
+  const header = { sessionId: 1n, cxid: 1, zxid: 1, time: 1 }
+  for (const [path, acl] of [
+    ['/allowed', [...listOf(0), { perms: Perms.ALL, id: { scheme: 'world', id: 'anyone' } }]],
+    ['/denied', listOf(0)],
+  ] as const)
+    tree.applyPart(header, {
+      type: OpCode.create,
+      path,
+      data: new Uint8Array(1),
+      acl,
+      ephemeral: false,
+      parentCVersion: 1,
+    })
+  return tree
+}
+
+/** What parts of a multiRead read: a node without a list of its own, those of `treeWithLists`, and one that is absent. */
+const READ_PATHS = ['/zookeeper/config', '/allowed', '/denied', '/absent'] as const
+
 function multiReadOf(parts: number): Uint8Array {
   const writer = new Writer()
   for (let i = 0; i < parts; i++) {
-    writeMultiHeader(writer, { type: OpCode.getData, done: false, err: -1 })
-    writer.string('/zookeeper/config')
+    const type = i % 8 < 4 ? OpCode.getData : OpCode.getChildren
+    writeMultiHeader(writer, { type, done: false, err: -1 })
+    writer.string(READ_PATHS[i % READ_PATHS.length]!)
     writer.bool(false)
   }
   writeMultiHeader(writer, { type: -1, done: true, err: -1 })

@@ -27,11 +27,11 @@ type Caller = ReadCaller<NotifiedWatcher>
  * Limits of one request. All its parts see one state of the tree, so they are executed in one turn of the event loop, which these
  * hold for some milliseconds; only lists of more than `CHUNK_THRESHOLD` names, or of long ones, are written in later turns.
  */
-export const MAX_PARTS = 16_384
+export const MAX_PARTS = 8192
 const MAX_REPLY_BYTES = 8 * 2 ** 20
 const MAX_NAME_BYTES = 2 * 2 ** 20
 /** A short name takes as long as one of 20 bytes. */
-const MAX_NAMES = 131_072
+const MAX_NAMES = 32_768
 /** Entries of long access control lists that were not looked at before: these take some milliseconds, later requests nothing. */
 const MAX_ACL_ENTRIES = 20_000
 
@@ -86,7 +86,7 @@ function readParts(
     if (isLong) lists.push({ at: writer.length - start, children: cursorOf(context, cursors, node) })
     if (writer.length - start > MAX_REPLY_BYTES || nameBytes > MAX_NAME_BYTES || names > MAX_NAMES)
       body.fail(
-        'Expected reads of 8 MiB, and 131,072 names of 2 MiB in short lists, at most together',
+        'Expected reads of 8 MiB, and 32,768 names of 2 MiB in short lists, at most together',
         'a multi',
       )
     if (context.acls.entriesVisited > mostVisited)

@@ -220,12 +220,12 @@ describe('a multiRead', () => {
   })
 
   it.for([
-    ['of 16,384 parts is answered', 16_384, '/none', ErrorCode.OK],
-    ['of more parts fails', 16_385, '/none', ErrorCode.MARSHALLINGERROR],
+    ['of 8,192 parts is answered', 8192, '/none', ErrorCode.OK],
+    ['of more parts fails', 8193, '/none', ErrorCode.MARSHALLINGERROR],
     ['of less than 2 MiB of names in short lists is answered', 20, '/list', ErrorCode.OK],
     ['of more than that fails', 22, '/list', ErrorCode.MARSHALLINGERROR],
-    ['of 131,072 names in short lists is answered', 8192, '/names', ErrorCode.OK],
-    ['of more names than that fails', 8193, '/names', ErrorCode.MARSHALLINGERROR],
+    ['of 32,768 names in short lists is answered', 2048, '/names', ErrorCode.OK],
+    ['of more names than that fails', 2049, '/names', ErrorCode.MARSHALLINGERROR],
   ] as const)('%s', ([, count, path, err], { fixture }) => {
     fixture.create('/list', '')
     for (let i = 0; i < 100; i++) fixture.create(`/list/${String(i).padStart(1000, '0')}`, '')
