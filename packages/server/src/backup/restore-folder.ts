@@ -90,12 +90,13 @@ export function* closeSessions(
 ): Generator<void> {
   let zxid = epochStart
   // An ephemeral node may belong to a session that the log lacks.
-  for (const sessionId of new Set([...ids, ...tree.owners.sessions()])) {
-    const paths2Delete = [...tree.owners.ofSession(sessionId)].map((node) => tree.pathOf(node))
-    zxid++
-    tree.apply({ sessionId, cxid: 0, zxid, time }, { type: OpCode.closeSession, paths2Delete })
-    yield
-  }
+  for (const sessions of [ids, tree.owners.sessions()])
+    for (const sessionId of sessions) {
+      const paths2Delete = [...tree.owners.ofSession(sessionId)].map((node) => tree.pathOf(node))
+      zxid++
+      tree.apply({ sessionId, cxid: 0, zxid, time }, { type: OpCode.closeSession, paths2Delete })
+      yield
+    }
 }
 
 async function rejectData(disk: Disk, folders: readonly string[]): Promise<void> {

@@ -18,6 +18,9 @@ import type {
   WriteCallback,
 } from './types.ts'
 
+/** Owners of ephemeral nodes that a new leader looks at in one turn. */
+const OWNERS_AT_ONCE = 1000
+
 /** A request of a client of this server that may wait until another one is prepared. */
 interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback' | 'startedAt'> {
   /** The session that the request closes. */
@@ -168,11 +171,20 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return true
   }
 
-  /** Closes the unknown sessions that own ephemeral nodes, which otherwise would never be removed. */
+  /** Closes, over turns of the event loop, the unknown sessions that own ephemeral nodes, which otherwise would never be removed. */
   closeOrphanedSessions(): void {
-    const { tree, sessions, clock } = this.#options
-    const orphans = [...tree.owners.sessions()].filter((id) => sessions.get(id) === undefined)
-    for (const id of orphans) this.closeSession(id, 0, undefined, clock.monotonic())
+    const { tree, sessions, clock, defer } = this.#options
+    const owners = tree.owners.sessions()
+    const step = (): void => {
+      // A session that ends in steps has nodes until the last one.
+      for (let left = tree.isApplying ? 0 : OWNERS_AT_ONCE; left > 0; left--) {
+        const { done, value: id } = owners.next()
+        if (done === true || this.#hasEnded) return
+        if (sessions.get(id) === undefined) this.closeSession(id, 0, undefined, clock.monotonic())
+      }
+      defer(step)
+    }
+    step()
   }
 
   // Learners

@@ -3,14 +3,16 @@ import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { SessionTracker, type Session } from '../core/sessions/index.ts'
 import type { Txn } from '../core/types.ts'
-import { LeaderSessions } from './leader-sessions.ts'
+import { LeaderSessions, MIN_CLOSED } from './leader-sessions.ts'
 
 const { OK, SESSIONEXPIRED, SESSIONMOVED, EPHEMERALONLOCALSESSION } = ErrorCode
 const CREATE: Txn = { type: OpCode.createSession, timeOut: 4000 }
 const CLOSE: Txn = { type: OpCode.closeSession, paths2Delete: [] }
 /** Ids of sessions that server 3, the leader, and server 4 have begun. */
 const OWN = 0x0300_0000_0000_0001n
+
 const FOREIGN = 0x0400_0000_0000_0001n
+const MIN = BigInt(MIN_CLOSED)
 
 function leaderSessions({ allowsLocal = false, serverId = 3 } = {}) {
   const clock = new ManualClock()
@@ -114,10 +116,12 @@ describe('the leader takes a session that it does not know', () => {
     ])
   })
 
-  it('for none that it has closed, of which it remembers the last 65,536', () => {
+  it('for none that it has closed, of which it remembers the last 32,768 at least', () => {
     const { leader } = leaderSessions({ allowsLocal: true })
-    for (let n = 0n; n <= 65_536n; n++) leader.apply(FOREIGN + n, CLOSE, undefined)
-    const checks = [0n, 1n, 65_536n, 65_537n].map((n) => leader.check(FOREIGN + n, false, follower))
+    for (let n = 0n; n < 2n * MIN; n++) leader.apply(FOREIGN + n, CLOSE, undefined)
+    const checks = [MIN - 1n, MIN, 2n * MIN - 1n, 2n * MIN].map((n) =>
+      leader.check(FOREIGN + n, false, follower),
+    )
     expect(checks).toEqual([OK, SESSIONEXPIRED, SESSIONEXPIRED, OK])
   })
 })

@@ -1,5 +1,6 @@
 import { ErrorCode, OpCode } from '@zabra/protocol'
 import type { Session } from '../core/sessions/index.ts'
+import { SessionMap } from '../core/session-map.ts'
 import type { SessionId, Txn } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { PipelineContext, WriteCallback } from './types.ts'
@@ -17,8 +18,8 @@ export interface LeaderSessionsOptions<L extends NotifiedWatcher> extends Pick<
   readonly serverId: number
 }
 
-/** The most closed sessions that are remembered. */
-const MAX_CLOSED = 65_536
+/** Of the closed sessions, at least so many are remembered, and less than twice as many. */
+export const MIN_CLOSED = 32_768
 
 /**
  * Decides on the leader which sessions may write, and through which owner: a learner, or the leader itself. Each owner is identified
@@ -26,13 +27,14 @@ const MAX_CLOSED = 65_536
  */
 export class LeaderSessions<L extends NotifiedWatcher> {
   readonly #options: LeaderSessionsOptions<L>
-  readonly #creating = new Map<SessionId, CreatingSession>()
+  readonly #creating = new SessionMap<CreatingSession>()
   /**
-   * Sessions that were closed in this role, the newest last, where local sessions are allowed. A learner may still forward a
+   * Sessions that were closed in this role, and those before them, where local sessions are allowed. A learner may still forward a
    * request, or have one waiting behind a sync, that such a session sent before it moved and was closed; the leader must not take it for a
    * local session of that learner.
    */
-  readonly #closed = new Set<SessionId>()
+  #closed = new SessionMap<true>()
+  #closedBefore = new SessionMap<true>()
 
   constructor(options: LeaderSessionsOptions<L>) {
     this.#options = options
@@ -67,7 +69,7 @@ export class LeaderSessions<L extends NotifiedWatcher> {
   /** A session without a createSession transaction can be a local one of its server. It owns no ephemeral nodes. */
   #checkUnknown(id: SessionId, global: boolean): number {
     const { localSessions, serverId } = this.#options
-    if (localSessions === undefined || this.#closed.has(id)) return ErrorCode.SESSIONEXPIRED
+    if (localSessions === undefined || this.#wasClosed(id)) return ErrorCode.SESSIONEXPIRED
     const isOwn = Number(BigInt.asUintN(64, id) >> 56n) === (serverId & 0xff)
     if (!isOwn) return global ? ErrorCode.SESSIONEXPIRED : ErrorCode.OK
     if (!localSessions.isOpen(id)) return ErrorCode.SESSIONEXPIRED
@@ -132,11 +134,13 @@ export class LeaderSessions<L extends NotifiedWatcher> {
   }
 
   #rememberClosed(id: SessionId): void {
-    this.#closed.add(id)
-    if (this.#closed.size <= MAX_CLOSED) return
-    for (const oldest of this.#closed) {
-      this.#closed.delete(oldest)
-      return
-    }
+    this.#closed.set(id, true)
+    if (this.#closed.size < MIN_CLOSED) return
+    this.#closedBefore = this.#closed
+    this.#closed = new SessionMap()
+  }
+
+  #wasClosed(id: SessionId): boolean {
+    return this.#closed.has(id) || this.#closedBefore.has(id)
   }
 }
