@@ -21,22 +21,28 @@ export class SessionTracker implements SessionRegistry {
   readonly #tick: number
   readonly #local: boolean
   readonly #table: SessionTable | undefined
+  /** The sessions of the table that may have no deadline yet, since when the tracker exists; undefined when all have one. */
+  #untracked: Iterator<SessionId> | undefined
+  readonly #startedAt: number
   #nextBucket: number
 
   /**
    * `tick` is in milliseconds, `now` on the monotonic clock. The sessions of `table` get a new deadline, since their old ones are
-   * unknown here; the tracker keeps the table up to date. `isLocal` makes the sessions local ones.
+   * unknown here: some now and the others in `expire`, since there may be very many. The tracker keeps the table up to date. `isLocal`
+   * makes the sessions local ones.
    */
   constructor(tick: number, now: number, { isLocal: local = false, table }: SessionTrackerOptions = {}) {
     this.#tick = tick
     this.#local = local
     this.#nextBucket = this.#bucketOf(now)
     this.#table = table
-    if (table !== undefined) for (const [id, timeout] of table) this.resume(id, timeout, now)
+    this.#startedAt = now
+    this.#untracked = table?.keys()
+    this.#track()
   }
 
   get size(): number {
-    return this.#sessions.size
+    return this.#untracked === undefined ? this.#sessions.size : this.#table!.size
   }
 
   add(id: SessionId, timeout: number, now: number): Session {
@@ -46,38 +52,41 @@ export class SessionTracker implements SessionRegistry {
 
   /** As `add`, for the session of a client that reconnects: the table keeps the timeout of its transaction. */
   resume(id: SessionId, timeout: number, now: number): Session {
-    let session = this.#sessions.get(id)
-    if (session === undefined) {
-      const deadline = now + timeout
-      const local = this.#local
-      session = {
-        id,
-        timeout,
-        deadline,
-        isClosing: false,
-        bucket: NO_BUCKET,
-        previous: undefined,
-        next: undefined,
-        isLocal: local,
-        owner: undefined,
-        userProof: undefined,
-        isTouched: false,
-      }
-      this.#sessions.set(id, session)
-      this.#place(session)
-    } else {
-      session.timeout = timeout
-      this.touch(session, now)
+    const session = this.get(id)
+    if (session === undefined) return this.#create(id, timeout, now)
+    session.timeout = timeout
+    this.touch(session, now)
+    return session
+  }
+
+  #create(id: SessionId, timeout: number, now: number): Session {
+    const session = {
+      id,
+      timeout,
+      deadline: now + timeout,
+      isClosing: false,
+      bucket: NO_BUCKET,
+      previous: undefined,
+      next: undefined,
+      isLocal: this.#local,
+      owner: undefined,
+      userProof: undefined,
+      isTouched: false,
     }
+    this.#sessions.set(id, session)
+    this.#place(session)
     return session
   }
 
   get(id: SessionId): Session | undefined {
-    return this.#sessions.get(id)
+    const session = this.#sessions.get(id)
+    if (session !== undefined || this.#untracked === undefined) return session
+    const timeout = this.#table!.get(id)
+    return timeout === undefined ? undefined : this.#create(id, timeout, this.#startedAt)
   }
 
   isOpen(id: SessionId): boolean {
-    const session = this.#sessions.get(id)
+    const session = this.get(id)
     return session !== undefined && !session.isClosing
   }
 
@@ -101,6 +110,7 @@ export class SessionTracker implements SessionRegistry {
 
   expire(now: number): Session[] {
     const expired: Session[] = []
+    if (!this.#track()) return expired
     let left = CHECKED_AT_ONCE
     for (; this.#nextBucket * this.#tick <= now; this.#nextBucket++) {
       const due = this.#buckets.get(this.#nextBucket)
@@ -125,11 +135,27 @@ export class SessionTracker implements SessionRegistry {
   }
 
   get nextDeadline(): number {
-    return this.#nextBucket * this.#tick
+    return this.#untracked === undefined ? this.#nextBucket * this.#tick : this.#startedAt
   }
 
-  [Symbol.iterator](): IterableIterator<Session> {
-    return this.#sessions.values()
+  *[Symbol.iterator](): IterableIterator<Session> {
+    if (this.#untracked === undefined) yield* this.#sessions.values()
+    else
+      for (const id of this.#table!.keys()) {
+        const session = this.get(id)
+        if (session !== undefined) yield session
+      }
+  }
+
+  /** Gives some sessions of the table a deadline. Returns whether all have one. */
+  #track(): boolean {
+    for (let left = CHECKED_AT_ONCE; this.#untracked !== undefined; left--) {
+      if (left === 0) return false
+      const { done, value: id } = this.#untracked.next()
+      if (done === true) this.#untracked = undefined
+      else this.get(id)
+    }
+    return true
   }
 
   #bucketOf(deadline: number): number {

@@ -226,6 +226,28 @@ describe('SessionTracker', () => {
     expect(table.size).toBe(0)
   })
 
+  it('gives 500 sessions of its table a deadline when it is made, and others when they are asked for or in a later call', () => {
+    const table = new SessionMap(Array.from({ length: 1200 }, (_, i) => [BigInt(i), 4000]))
+    const tracker = new SessionTracker(2000, 1000, { table })
+    expect([tracker.size, tracker.nextDeadline, [...tracker].length]).toEqual([1200, 1000, 1200])
+    const others = new SessionTracker(2000, 1000, { table })
+    expect([others.get(1100n)?.deadline, others.isOpen(1101n), others.get(1200n)]).toEqual([
+      5000,
+      true,
+      undefined,
+    ])
+    others.touch(others.get(1102n)!, 9000)
+    others.add(1103n, 6000, 1500)
+    others.add(1200n, 4000, 1500)
+    others.remove(1104n)
+    expect([others.expire(1500), others.expire(1500), others.nextDeadline]).toEqual([[], [], 2000])
+    expect(others.size).toBe(1200)
+    const expired = [6000, 6000, 6000, 8000].map((now) => others.expire(now).map(({ id }) => id))
+    expect(expired.map((ids) => ids.length)).toEqual([500, 499, 199, 1])
+    expect(new Set(expired.flat()).size).toBe(1199)
+    expect(others.expire(14_000).map(({ id }) => id)).toEqual([1102n])
+  })
+
   it('expires a reopened session, whose closing could not be stored, once more', () => {
     const tracker = new SessionTracker(1000, 0)
     const session = tracker.add(1n, 2000, 0)
