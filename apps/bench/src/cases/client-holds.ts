@@ -27,6 +27,7 @@ import { freePorts } from '../peers.ts'
 import { scaled, withNodeFlags, type Case } from './case.ts'
 import { measurePorts } from './port-holds.ts'
 import { create, noData, numbered, path, REQUEST_BYTES, watchHolds } from './holds.ts'
+import { measureLeftSessions } from './left-sessions.ts'
 
 /** Levels of the deepest path that is changed and watched. */
 const LEVELS = 6000
@@ -628,5 +629,6 @@ export const clientHolds: Case = {
       clearInterval(alive)
       await peer.stop()
     }
+    await measureLeftSessions(context)
   },
 }
