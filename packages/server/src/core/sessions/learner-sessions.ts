@@ -2,6 +2,9 @@ import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
+/** Sessions in one answer to a PING: a leader of Apache ZooKeeper closes the connection of a longer packet than `jute.maxbuffer`, 1 MiB. */
+export const MAX_REPORTED = 80_000
+
 /** A session that was touched, with its timeout in milliseconds. */
 export type TouchedSession = Pick<Session, 'id' | 'timeout'>
 
@@ -84,18 +87,26 @@ export class LearnerSessions implements SessionRegistry {
     if (this.#table.has(id)) this.#reported.set(id, { id, timeout })
   }
 
-  /** Returns and forgets the sessions that were touched since the last call, for the answer to a PING of the leader. */
+  /**
+   * Returns and forgets up to `MAX_REPORTED` sessions that were touched, the first ones first, for the answer to a PING of the leader. Those
+   * that observers have reported are at least half of them if they are so many.
+   */
   takeTouched(): readonly TouchedSession[] {
     const touched: TouchedSession[] = []
-    for (const session of this.#touched) {
+    const most = MAX_REPORTED - Math.min(this.#reported.size, MAX_REPORTED / 2)
+    let taken = 0
+    while (taken < this.#touched.length && touched.length < most) {
+      const session = this.#touched[taken++]!
       session.isTouched = false
       this.#reported.delete(session.id)
       if (!session.isClosing) touched.push(session)
     }
-    this.#touched = []
-    // One by one: the arguments of a call are on the stack, which has room for a hundred thousand.
-    for (const session of this.#reported.values()) touched.push(session)
-    this.#reported.clear()
+    this.#touched = this.#touched.slice(taken)
+    for (const [id, session] of this.#reported) {
+      if (touched.length === MAX_REPORTED) break
+      touched.push(session)
+      this.#reported.delete(id)
+    }
     return touched
   }
 
