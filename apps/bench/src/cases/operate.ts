@@ -281,8 +281,11 @@ const holds: Case = {
           ['/api/v1/self, as zabra doctor asks', '/api/v1/self'],
         ] as const)
           await test(what, () => read(adminPort!, path))
-        await test('the command snapshot', async () => {
+        await test('the command snapshot under a mixed load', async () => {
+          const mixed = load(peer.servers, '-m', 'mixed', '-c', '50', '-d', '8', '-r', '5000', '-s', '4')
+          await wait(1500)
           const { bytes, ms } = await timedRead(adminPort!, '/commands/snapshot')
+          await mixed
           const streamed = { unit: 'ms', better: 'lower', limit: 1000 } as const
           context.note({ name: '100 MB of the command snapshot', ...streamed }, (ms * 1e8) / bytes)
         })
