@@ -355,7 +355,7 @@ class TargetBackups {
     if (hasGap)
       logger.warn(
         { target: url },
-        'Transactions since the last backup are in none: the log of this server had been purged. Set backup.logInterval to a shorter time, or autopurge.snapRetainCount to a larger number',
+        'Transactions since the last backup are in none: the log of this server does not have them. Set backup.logInterval to a shorter time, autopurge.snapRetainCount to a larger number, or backup.member to any',
       )
     // A snapshot of the same transaction replaces the manifest of the one before.
     this.#catalog = await Catalog.read(this.#store, snapshot === undefined ? known : undefined)

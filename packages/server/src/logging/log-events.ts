@@ -464,9 +464,9 @@ export const logEvents = {
   'backup.made': info('Made a backup with a snapshot'),
   'backup.log-made': debug('Made a backup of the log'),
   'backup.gap': warn(
-    'Transactions since the last backup are in none: the log of this server had been purged. Set backup.logInterval to a shorter time, or autopurge.snapRetainCount to a larger number',
-    'A time between two backups cannot be restored.',
-    'Set `backup.logInterval` to a shorter time, or `autopurge.snapRetainCount` to a larger number.',
+    'Transactions since the last backup are in none: the log of this server does not have them. Set backup.logInterval to a shorter time, autopurge.snapRetainCount to a larger number, or backup.member to any',
+    'A time between two backups cannot be restored. The log of the member on duty had been purged, or its leader had sent it a snapshot after it was away.',
+    'Set `backup.logInterval` to a shorter time, or `autopurge.snapRetainCount` to a larger number; with `backup.member=any` the leader may have the duty too, which is never sent a snapshot.',
   ),
   'backup.failed': error(
     'A backup has failed',
