@@ -149,7 +149,7 @@ function prepareSetAcl(
   if (node === undefined) return reject(ErrorCode.NONODE)
   context.checkAccess(node, Perms.ADMIN, request)
   context.checkQuotaOwner(node.path, request)
-  context.checkSessionUsers(node.path, request)
+  if (!context.checkSessionUsers(node.path, request)) context.limitAcls(acl)
   const next = nextVersion(node.aversion, version)
   pending.beginChange(node, zxid)
   node.aversion = next

@@ -106,8 +106,11 @@ function create(
   const before = pending.lookup(path)
   if (before?.exists === true) return reject(ErrorCode.NODEEXISTS)
   if (ownerKind(parent.owner, tree.options) === 'ephemeral') return reject(ErrorCode.NOCHILDRENFOREPHEMERALS)
-  // A quota on `/zookeeper`, which is open to everyone, must not keep the users of sessions from being stored.
-  if (!isSessionUser) context.checkQuota(path, 1, data?.length ?? 0)
+  // What clients do to quotas and lists must not keep the users of sessions from being stored.
+  if (!isSessionUser) {
+    context.checkQuota(path, 1, data?.length ?? 0)
+    context.limitAcls(acl)
+  }
 
   const parentCVersion = addChild(context, parent, zxid)
   const isContainer = type === OpCode.createContainer

@@ -96,12 +96,11 @@ export class PrepareContext {
     if (accepted === 'invalid') return reject(ErrorCode.INVALIDACL)
     if (accepted === 'null id') return reject(ErrorCode.MARSHALLINGERROR)
     if (aclCharsOf(accepted) > MAX_ACL_CHARS) return reject(ErrorCode.INVALIDACL)
-    this.#limitAcls(accepted)
     return accepted
   }
 
   /** Rejects a list that the tree does not have while the others take too much memory: all members hold them in their heaps. */
-  #limitAcls(acl: readonly ACL[]): void {
+  limitAcls(acl: readonly ACL[]): void {
     const { maxAclBytes = Infinity, onAclsFull } = this.options
     const { acls } = this.tree
     if (acls.bytes <= maxAclBytes || acl === OPEN_ACL_UNSAFE || acls.idOf(acl) !== undefined) return

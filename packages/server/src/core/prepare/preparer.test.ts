@@ -83,6 +83,19 @@ describe('the nodes of the users of sessions', () => {
     expect(fixture.prepare({ acl: OPEN_ACL_UNSAFE, ...request })).not.toHaveProperty('err')
   })
 
+  it('are stored however much memory access control lists take', () => {
+    const fixture = new PreparerFixture({ maxAclBytes: 100 })
+    const id = { scheme: 'digest', id: `ada:${'h'.repeat(1000)}` }
+    fixture.apply({ op: 'create', path: '/long', acl: [{ perms: Perms.ALL, id }] })
+    const acl = [{ perms: 0, id: { scheme: 'world', id: 'anyone' } }]
+    expect(fixture.prepare({ op: 'create', path: '/other', acl })).toMatchObject(
+      failure(ErrorCode.QUOTAEXCEEDED),
+    )
+    fixture.identities = server
+    fixture.apply({ op: 'create', path: '/zookeeper/sessions', acl })
+    expect(fixture.apply({ op: 'create', path: user, acl })).toMatchObject({ path: user })
+  })
+
   it('are stored whatever quota a client sets on /zookeeper', () => {
     const fixture = new PreparerFixture({ enforceQuota: true })
     fixture.create('/zookeeper/quota/zookeeper')
