@@ -59,6 +59,10 @@ const MAX_PACKET_BYTES = 128 << 20
 
 /** Ticks within which a learner that is ready has heard its leader. */
 const READY_TICKS = 2
+/** Most sessions in an answer to a PING: 16 MiB, as many bytes as a leader accepts. */
+const MAX_REPORTED = 1_390_000
+/** The same for a leader of Apache ZooKeeper, which closes the connection of a packet beyond `jute.maxbuffer`, 1 MiB. */
+const MAX_REPORTED_TO_APACHE = 80_000
 
 /** The leader of a learner, and how to follow it. */
 export interface LearnerTarget {
@@ -648,7 +652,8 @@ export class LearnerRole implements ActiveRole {
 
   #replyToPing(zxid: Zxid): void {
     this.#clients?.service.touchThrottled()
-    const data = encodeTouches(this.#sessions?.takeTouched() ?? [])
+    const most = this.#leaderSaid === undefined ? MAX_REPORTED_TO_APACHE : MAX_REPORTED
+    const data = encodeTouches(this.#sessions?.takeTouched(most) ?? [])
     this.#connection!.send(PacketType.ping, zxid, data)
     this.#observers?.pinged(zxid)
   }

@@ -7,7 +7,7 @@ const SLICE_MS = 1
 /** Milliseconds of one turn for tasks that are done at once, looked at after every `TASKS_PER_CHECK`. */
 const TASKS_MS = 2
 const TASKS_PER_CHECK = 4
-/** Tasks that may wait for their turn. More of them run without a limit of time: a sender that is faster must be held up by its socket. */
+/** Tasks that may wait for their turn. More of them run without a limit of time: a sender that is faster must be held up by its socket (`LearnerFlowControl`). */
 const MAX_WAITING = 1000
 /** Watched ancestors of a changed path that take a tenth of a millisecond. */
 export const MANY_ANCESTORS = 500

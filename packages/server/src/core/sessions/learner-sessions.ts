@@ -2,11 +2,11 @@ import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
-/** Sessions in one answer to a PING: a leader of Apache ZooKeeper closes the connection of a longer packet than `jute.maxbuffer`, 1 MiB. */
-export const MAX_REPORTED = 80_000
-
 /** A session that was touched, with its timeout in milliseconds. */
 export type TouchedSession = Pick<Session, 'id' | 'timeout'>
+
+/** A session that an observer has reported. */
+type ReportedSession = { -readonly [K in keyof TouchedSession]: TouchedSession[K] }
 
 /**
  * Holds the sessions of a learner: the table that transactions have created, and the sessions that were touched since the last
@@ -18,7 +18,9 @@ export class LearnerSessions implements SessionRegistry {
   readonly #connected = new SessionMap<Session>()
   #touched: Session[] = []
   /** Sessions of the table that observers connected to this server have reported since the last report. */
-  readonly #reported = new SessionMap<TouchedSession>()
+  readonly #reported = new SessionMap<ReportedSession>()
+  /** The same in the order of their first reports, and some that were reported or touched here since. */
+  #reportQueue: ReportedSession[] = []
 
   /** `table` belongs to the database of the member; it changes as transactions are applied. */
   constructor(table: SessionTable) {
@@ -84,29 +86,39 @@ export class LearnerSessions implements SessionRegistry {
    * make up any number of them.
    */
   touchFromObserver(id: SessionId, timeout: number): void {
-    if (this.#table.has(id)) this.#reported.set(id, { id, timeout })
+    if (!this.#table.has(id)) return
+    const known = this.#reported.get(id)
+    if (known !== undefined) {
+      known.timeout = timeout
+      return
+    }
+    const reported = { id, timeout }
+    this.#reported.set(id, reported)
+    this.#reportQueue.push(reported)
   }
 
   /**
-   * Returns and forgets up to `MAX_REPORTED` sessions that were touched, the first ones first, for the answer to a PING of the leader. Those
-   * that observers have reported are at least half of them if they are so many.
+   * Returns and forgets up to `most` sessions that were touched, the first ones first, for the answer to a PING of the leader. Those that
+   * observers have reported are at least half of them if they are so many.
    */
-  takeTouched(): readonly TouchedSession[] {
+  takeTouched(most = Infinity): readonly TouchedSession[] {
     const touched: TouchedSession[] = []
-    const most = MAX_REPORTED - Math.min(this.#reported.size, MAX_REPORTED / 2)
+    const mostOwn = most - Math.min(this.#reported.size, Math.floor(most / 2))
     let taken = 0
-    while (taken < this.#touched.length && touched.length < most) {
+    while (taken < this.#touched.length && touched.length < mostOwn) {
       const session = this.#touched[taken++]!
       session.isTouched = false
       this.#reported.delete(session.id)
       if (!session.isClosing) touched.push(session)
     }
     this.#touched = this.#touched.slice(taken)
-    for (const [id, session] of this.#reported) {
-      if (touched.length === MAX_REPORTED) break
-      touched.push(session)
-      this.#reported.delete(id)
+    for (taken = 0; taken < this.#reportQueue.length && touched.length < most; taken++) {
+      const reported = this.#reportQueue[taken]!
+      if (this.#reported.get(reported.id) !== reported) continue
+      this.#reported.delete(reported.id)
+      touched.push(reported)
     }
+    this.#reportQueue = this.#reportQueue.slice(taken)
     return touched
   }
 
