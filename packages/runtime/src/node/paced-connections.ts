@@ -3,14 +3,14 @@ import { connect as connectTls } from 'node:tls'
 import type { Duplex } from 'node:stream'
 import { PacedSocket } from './paced-socket.ts'
 
-/** What HTTP knows of the server. */
+/** The options with which an HTTP client opens a connection. */
 interface To {
   readonly host: string
   readonly port: number
   readonly servername?: string
 }
 
-/** Returns the option of HTTP clients with which they read of paced sockets; no options on Bun and Deno, which need a socket. */
+/** Returns the option that makes an HTTP client read from paced sockets; none on Bun and Deno, which accept only sockets of their own. */
 export function pacedConnections(isSecure: boolean): { createConnection?: (to: To) => Duplex } {
   const { bun, deno } = process.versions
   if (bun !== undefined || deno !== undefined) return {}

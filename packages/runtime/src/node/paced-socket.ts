@@ -6,9 +6,9 @@ export const SLICE_BYTES = 2048
 /** Milliseconds of one turn of the event loop for what all paced sockets have received. */
 const TURN_MS = 2
 
-/** What comes next to a socket. */
+/** Passes on the next slice of a socket, or opens it. */
 type Step = () => void
-/** In their order. */
+/** The steps that wait for a later turn, oldest first. */
 const waiting = new Set<Step>()
 /** When the time of this turn is used up; undefined before the first bytes of the turn. */
 let turnEnd: number | undefined
@@ -19,15 +19,15 @@ let turnEnd: number | undefined
  */
 export class PacedSocket extends Duplex {
   readonly source: Socket
-  /** Whether the reader has room for more than was received. */
-  #isHungry = false
+  /** Whether the reader has asked for bytes, and none were there. */
+  #awaitsBytes = false
 
   /** Passes on a slice, which the reader reads in this call if it is not paused. */
   readonly #passSlice: Step = () => {
     if (this.destroyed) return
     const { source } = this
     const slice = source.read(Math.min(source.readableLength, SLICE_BYTES) || undefined) as Buffer | null
-    if (slice === null) this.#isHungry = true
+    if (slice === null) this.#awaitsBytes = true
     else this.push(slice)
   }
 
@@ -35,8 +35,8 @@ export class PacedSocket extends Duplex {
     super({ readableHighWaterMark: SLICE_BYTES, writableHighWaterMark: source.writableHighWaterMark })
     this.source = source
     source.on('readable', () => {
-      if (!this.#isHungry) return
-      this.#isHungry = false
+      if (!this.#awaitsBytes) return
+      this.#awaitsBytes = false
       inTurn(this.#passSlice)
     })
     source.on('end', () => this.push(null))
@@ -83,7 +83,7 @@ export class PacedSocket extends Duplex {
     // What is pushed during this call is read later in the turn, beside the count of its time.
     if (this.source.readableLength > 0) process.nextTick(inTurn, this.#passSlice)
     else {
-      this.#isHungry = true
+      this.#awaitsBytes = true
       // Has the socket emit its end if it has come.
       this.source.read(0)
     }

@@ -72,7 +72,7 @@ export class PendingSockets {
     if (pending !== undefined) this.#remove(pending)
   }
 
-  /** Closes the oldest socket of the address with most of them. Returns false where a new one of `host` has no more right to a place. */
+  /** Closes the oldest socket of the address with most of them. Returns false, and closes none, if `host` would have as many with a new one. */
   #makeRoom(host: string): boolean {
     const { limit, replacesOldest = false } = this.#limits
     const group = this.#byAddress.largest()

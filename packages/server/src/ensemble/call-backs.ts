@@ -13,8 +13,9 @@ const INTERVAL_MS = 100
 const UNNAMED = -1
 
 /**
- * Returns where to call a server back that has announced addresses in its hello (quorum-protocol 3.3): at hosts that a configuration gives it, and at
- * the one that the hello came from. Of other hosts the port alone is taken, or anyone could have this server connect to any host.
+ * Returns the addresses to dial for a server that has announced addresses in its hello (quorum-protocol 3.3): those at hosts that a
+ * configuration gives it, or at the host that the hello came from. An address at any other host counts as its port at the latter: a
+ * program must not make this server connect to a host of its choice.
  */
 export function callBackAddresses(
   announced: readonly Address[],

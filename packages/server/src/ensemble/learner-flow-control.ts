@@ -29,7 +29,7 @@ export class LearnerFlowControl {
     this.#options = options
   }
 
-  /** Looks at what waits. Called after bytes of the leader were processed. */
+  /** Pauses the connection if too much is not on disk or not applied. Called after bytes of the leader were processed. */
   check(): void {
     if (this.#isPaused) return
     const { pendingBytes, unapplied, flush } = this.#options

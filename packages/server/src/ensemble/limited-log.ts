@@ -29,7 +29,7 @@ interface LastLines {
   left: number
 }
 
-/** Logs lines that another server can cause: one in 10 s about each thing, or some, with the number of `others` that were left out. */
+/** Logs lines that another server can cause: at most `burst` in 10 s about each thing, with the number of `others` that were left out. */
 export class LimitedLog {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #logger: Logger
@@ -43,7 +43,7 @@ export class LimitedLog {
     this.#burst = burst
   }
 
-  /** Logs a line about the thing `key`, unless there were as many as may be a short time ago. */
+  /** Logs a line about the thing `key`, unless `burst` lines about it were logged in the last 10 s. */
   log(level: 'info' | 'warn', key: string, context: object, message: string): void {
     const now = this.#clock.monotonic()
     if (!this.#last.has(key) && !this.#hasRoom(now)) key = OTHER_THINGS

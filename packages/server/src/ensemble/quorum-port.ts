@@ -133,7 +133,7 @@ export class QuorumPort {
   }
 }
 
-/** What a quorum port needs to know of the learners, and whom it gives them to. */
+/** What depends on the owner of a quorum port: it keeps the learners, and takes each connection that is identified. */
 export interface LearnerPortOptions extends Pick<QuorumPortOptions, 'identified'> {
   /** Returns the learners that are connected. */
   readonly learners: () => Iterable<{ readonly serverId: ServerId; readonly accepted: Connection }>

@@ -9,7 +9,7 @@ import { apiRoutes } from './api.ts'
 import { adminCommands } from './commands.ts'
 import type { AdminRole } from './roles.ts'
 
-async function* noBody(): AsyncGenerator<Uint8Array> {}
+async function* emptyBody(): AsyncGenerator<Uint8Array> {}
 
 it('counts guesses at a digest also where the certificate of the caller has a role', () => {
   const settings = defaults({ dataDir: '/d', clientPort: 0, adminRoleView: ['x509:CN=scraper'] })
@@ -23,7 +23,7 @@ it('counts guesses at a digest also where the certificate of the caller has a ro
       remote: { host: '10.0.0.1', port: 1 },
       isSecure: true,
       peer: { subject: 'CN=scraper', alternativeNames: [] },
-      body: noBody(),
+      body: emptyBody(),
     }
     return access.refusalOf(request, authorization === undefined ? 'view' : 'admin', [])?.status
   }
@@ -56,13 +56,14 @@ it('lets each role do what it includes, and nothing else, at every route and com
   const server = await TestServer.start({ adminTokensFile: '/data/tokens', adminAnonymous: ['health'] }, disk)
   const wrong: string[] = []
   for (const { path, method, role } of routes)
-    for (const caller of ['nobody', ...Object.keys(included)]) {
-      const headers: Record<string, string> = caller === 'nobody' ? {} : { authorization: `Bearer ${caller}` }
+    for (const caller of ['anonymous', ...Object.keys(included)]) {
+      const headers: Record<string, string> =
+        caller === 'anonymous' ? {} : { authorization: `Bearer ${caller}` }
       const status = await statusOf(server, server.http.request(path, { method, headers, from: '10.0.0.1' }))
       const may =
         role === 'health' ||
         (included as Readonly<Record<string, readonly string[]>>)[caller]?.includes(role) === true
-      const isRefused = status === (caller === 'nobody' ? 401 : 403)
+      const isRefused = status === (caller === 'anonymous' ? 401 : 403)
       if (may === isRefused) wrong.push(`${caller}: ${method} ${path} ${status}`)
     }
   expect(wrong).toEqual([])

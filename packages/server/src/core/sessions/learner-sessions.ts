@@ -1,5 +1,6 @@
 import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
+import { newSession } from './session.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
 /** A session that was touched, with its timeout in milliseconds. */
@@ -136,16 +137,4 @@ export class LearnerSessions implements SessionRegistry {
   }
 }
 
-const untouchedSession = (id: SessionId, timeout: number): Session => ({
-  id,
-  timeout,
-  deadline: 0,
-  isClosing: false,
-  bucket: -1,
-  previous: undefined,
-  next: undefined,
-  isLocal: false,
-  owner: undefined,
-  userProof: undefined,
-  isTouched: false,
-})
+const untouchedSession = (id: SessionId, timeout: number): Session => newSession(id, timeout, 0, false)

@@ -1,5 +1,6 @@
 import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
+import { newSession, NO_BUCKET } from './session.ts'
 import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
 export interface SessionTrackerOptions {
@@ -7,7 +8,6 @@ export interface SessionTrackerOptions {
   readonly table?: SessionTable
 }
 
-const NO_BUCKET = -1
 /** Sessions that are checked in one call of `expire`; nearly all of a bucket were touched meanwhile and move to another one. */
 export const CHECKED_AT_ONCE = 500
 
@@ -60,19 +60,7 @@ export class SessionTracker implements SessionRegistry {
   }
 
   #create(id: SessionId, timeout: number, now: number): Session {
-    const session = {
-      id,
-      timeout,
-      deadline: now + timeout,
-      isClosing: false,
-      bucket: NO_BUCKET,
-      previous: undefined,
-      next: undefined,
-      isLocal: this.#local,
-      owner: undefined,
-      userProof: undefined,
-      isTouched: false,
-    }
+    const session = newSession(id, timeout, now + timeout, this.#local)
     this.#sessions.set(id, session)
     this.#place(session)
     return session

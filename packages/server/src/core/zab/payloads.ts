@@ -66,14 +66,14 @@ export function touchSteps(
   data: Uint8Array | null,
   touch: (session: SessionId, timeout: number) => void,
 ): Generator<void> {
-  if (data === null) return touchAll(new Reader(new Uint8Array(0)), touch)
-  if (data.length % TOUCH_BYTES !== 0)
+  const bytes = data ?? new Uint8Array(0)
+  if (bytes.length % TOUCH_BYTES !== 0)
     throw new ProtocolError(
-      `Expected a multiple of ${TOUCH_BYTES} bytes, got ${data.length}`,
+      `Expected a multiple of ${TOUCH_BYTES} bytes, got ${bytes.length}`,
       0,
       'the sessions of a ping',
     )
-  return touchAll(new Reader(data), touch)
+  return touchAll(new Reader(bytes), touch)
 }
 
 function* touchAll(reader: Reader, touch: (session: SessionId, timeout: number) => void): Generator<void> {
