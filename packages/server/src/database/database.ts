@@ -398,9 +398,10 @@ export class Database {
     // The tree has a transaction that is not in the log: only the log counts.
     if (before > last && counterOf(before) > 0) return this.#reload()
     if (last <= before) return
-    const { platform, eligibility } = this.#context
+    const { platform, eligibility, options } = this.#context
     try {
-      await this.#state.catchUp(readLog(platform.disk, this.folders.logs, before, last), last)
+      const missing = readLog(platform.disk, this.folders.logs, before, last, options.pause)
+      await this.#state.catchUp(missing, last)
     } catch (error) {
       if (eligibility === undefined || !(error instanceof DivergenceError)) throw error
       platform.logger.error({ reason: error.message }, 'The data of this server are not those of its leader')

@@ -33,3 +33,16 @@ describe('a member that starts after a kill', () => {
     expect(new TextDecoder().decode(await disk.readFile(`${FOLDER}/zabra.level`))).toBe('0 proposed 1\n')
   })
 })
+
+it('other work runs every few milliseconds while files are read', async () => {
+  const fixture = await DatabaseFixture.accepting(1)
+  await fixture.runRole(new LeaderHistory().createRange(1, 1, 30).txns)
+  await fixture.database.close()
+  const { clock } = fixture
+  // Each look at the clock takes a millisecond: there is one after each transaction.
+  let now = clock.monotonic()
+  clock.monotonic = () => now++
+  clock.turns = 0
+  await fixture.open()
+  expect(clock.turns).toBeGreaterThanOrEqual(7)
+})

@@ -5,6 +5,7 @@ import {
   DivergedFilesError,
   lockFolder,
   openEpochFiles,
+  pauseAfter,
   recover,
   type DataFolders,
   type Recovery,
@@ -14,6 +15,9 @@ import { Database } from './database.ts'
 import { SnapshotFiles } from './snapshot-files.ts'
 import type { DatabaseSettings } from './types.ts'
 import { VoteEligibility } from './vote-eligibility.ts'
+
+/** How long files are read without a pause, in milliseconds: the admin server is open meanwhile, also when a member reads its files again. */
+const SLICE_MS = 3
 
 export interface OpenOptions {
   readonly isMember: boolean
@@ -122,6 +126,7 @@ function recoveryOptions(
     autoCreate: settings.autoCreateDataDir,
     trustEmptySnapshot: settings.snapshotTrustEmpty,
     createTree: () => new Tree({ extendedTypes, digest, hashKey, traffic }),
+    pause: pauseAfter(clock, SLICE_MS),
   }
 }
 
