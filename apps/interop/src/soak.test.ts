@@ -1,12 +1,13 @@
 import { connect } from '@zabra/client'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { longestTurn } from 'zabra-bench/busy'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { runUnderLoad } from './ensemble/load-run.ts'
 import { freePort } from './harness/ports.ts'
 import { Prng, seedFromEnv } from './harness/prng.ts'
 import { scratch, spawnOwned } from './harness/servers.ts'
-import { describeSamples, sample, type Sample } from './soak/samples.ts'
+import { describeSamples, Sampler, type Sample } from './soak/samples.ts'
 import { SoakDisks } from './soak/soak-disks.ts'
 
 /** How long the soak lasts; it is left out by default. */
@@ -21,6 +22,10 @@ const WRITES = 50
 const DISK_MS = 4000
 /** Creations of one transaction. */
 const BATCH = 1000
+/** Milliseconds between two requests of a client: the members, not the clients, should take the processors. */
+const PAUSE_MS = 10
+/** The longest turn that an undisturbed member may take, in milliseconds of processor time. */
+const LONGEST_TURN_MS = 20
 /** Znodes below one parent. */
 const SIBLINGS = 10_000
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
@@ -93,7 +98,7 @@ async function disturbDisk({ ensemble, disks, prng }: Soak, state: 'full' | 'slo
 
 describe.runIf(minutes > 0)(`a soak of ${minutes} minutes with ${znodes} znodes`, () => {
   it(
-    'has no violation, no growing heap, and backups that restore',
+    'has no violation, no growing heap, no turn of 20 ms, and backups that restore',
     { timeout: minutes * 180_000 + 1_800_000 },
     async () => {
       const disks = new SoakDisks()
@@ -112,11 +117,17 @@ describe.runIf(minutes > 0)(`a soak of ${minutes} minutes with ${znodes} znodes`
       }
       const soak = { ensemble, disks, prng: new Prng(seed), backup }
       const names = Object.keys(disturbances)
-      const samples: Sample[][] = []
+      const [disturbed, calm]: [Sample[][], Sample[][]] = [[], []]
+      const sampler = new Sampler(ensemble)
+      const takeSample = async (name: string, samples: Sample[][]): Promise<void> => {
+        const taken = await sampler.take()
+        samples.push(taken)
+        console.log(`soak: ${name}, ${describeSamples(taken)}`)
+      }
       const until = Date.now() + minutes * 60_000
       const { violations, ...figures } = await runUnderLoad(
         ensemble,
-        { seed, sessionTimeout: 30_000, mayRefuse: (error) => disks.mayRefuse(error) },
+        { seed, sessionTimeout: 30_000, pauseMs: PAUSE_MS, mayRefuse: (error) => disks.mayRefuse(error) },
         async (waitForWrites) => {
           for (let round = 0; Date.now() < until; round++) {
             const name = names[round % names.length]!
@@ -124,22 +135,31 @@ describe.runIf(minutes > 0)(`a soak of ${minutes} minutes with ${znodes} znodes`
             await ensemble.leader()
             await waitForWrites(WRITES)
             disks.recovered()
-            const taken = await sample(ensemble)
-            samples.push(taken)
-            console.log(`soak: ${name}, ${describeSamples(taken)}`)
+            await takeSample(name, disturbed)
             await pause(calmMs)
+            await takeSample('calm', calm)
           }
         },
       )
-      console.log(`soak: seed ${seed}, ${samples.length} disturbances, ${JSON.stringify(figures)}`)
+      console.log(`soak: seed ${seed}, ${calm.length} disturbances, ${JSON.stringify(figures)}`)
+      console.log(`soak: all disturbances, ${describeSamples(disturbed.flat())}`)
+      console.log(`soak: all calm times, ${describeSamples(calm.flat())}`)
       console.log(await cli('backup', 'verify', '--deep', '--latest', '--target', target))
       expect(violations).toEqual([])
-      expect(largestHeap(samples.slice(-names.length))).toBeLessThan(
-        2 * largestHeap(samples.slice(0, names.length)),
+      expect(largestHeap(calm.slice(-names.length))).toBeLessThan(
+        2 * largestHeap(calm.slice(0, names.length)),
       )
+      // A process runs code for the first time when it starts and when its role changes.
+      expect(longestBusy(calm)).toBeLessThan(LONGEST_TURN_MS)
     },
   )
 })
 
 const largestHeap = (samples: readonly Sample[][]): number =>
   Math.max(...samples.flat().map(({ heapBytes }) => heapBytes))
+
+const longestBusy = (samples: readonly Sample[][]): number =>
+  longestTurn(
+    samples.flat().flatMap(({ turns }) => turns),
+    'busy',
+  )?.busy ?? 0

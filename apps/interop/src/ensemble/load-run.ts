@@ -17,6 +17,8 @@ export interface LoadOptions {
   readonly retries?: Retries
   /** Returns whether a write may be refused with this error now; none may by default. */
   readonly mayRefuse?: MayRefuse
+  /** Milliseconds between two requests of a client; none by default. */
+  readonly pauseMs?: number
 }
 
 /** The result of a run under load. */

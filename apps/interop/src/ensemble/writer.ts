@@ -8,11 +8,17 @@ const number = (data: Uint8Array): number => Number(new TextDecoder().decode(dat
 /** Numbered writes of one kind: those acknowledged, and those with an unknown result. */
 interface NumberedWrites {
   sent: number
+  /** The highest acknowledged number. */
+  highest: number
   readonly acknowledged: Set<number>
   readonly unknown: Set<number>
 }
-const numberedWrites = (): NumberedWrites => ({ sent: 0, acknowledged: new Set(), unknown: new Set() })
-const most = (numbers: Iterable<number>): number => Math.max(0, ...numbers)
+const numberedWrites = (): NumberedWrites => ({
+  sent: 0,
+  highest: 0,
+  acknowledged: new Set(),
+  unknown: new Set(),
+})
 
 /**
  * `never`: a call whose connection is lost fails, and its write has an unknown outcome. `idempotent`: writes are versioned or declared
@@ -23,12 +29,14 @@ export type Retries = 'never' | 'idempotent'
 /** Returns whether a write may be refused with an error now. */
 export type MayRefuse = (error: unknown) => boolean
 
-/** Which calls of a writer may fail, and how. */
+/** How fast a writer works, and which of its calls may fail, and how. */
 export interface WriterOptions {
   /** `never` by default. */
   readonly retries?: Retries
   /** None may by default. */
   readonly mayRefuse?: MayRefuse
+  /** Milliseconds between two requests; none by default. */
+  readonly pauseMs?: number
 }
 
 /** A client of an ensemble that writes and reads sequentially and records the result of each request. */
@@ -42,6 +50,7 @@ export class Writer {
   readonly #paired = numberedWrites()
   readonly #retries: Retries
   readonly #mayRefuse: MayRefuse
+  readonly #pauseMs: number
   /** The options of every call. */
   readonly #call: { readonly retry?: false; readonly timeoutMs: number }
   #lastRead = 0
@@ -53,7 +62,7 @@ export class Writer {
     client: Client,
     history: History,
     prng: Prng,
-    { retries = 'never', mayRefuse = () => false }: WriterOptions,
+    { retries = 'never', mayRefuse = () => false, pauseMs = 0 }: WriterOptions,
   ) {
     this.name = name
     this.#client = client
@@ -61,6 +70,7 @@ export class Writer {
     this.#prng = prng
     this.#retries = retries
     this.#mayRefuse = mayRefuse
+    this.#pauseMs = pauseMs
     this.#call = retries === 'never' ? { retry: false, timeoutMs: 20_000 } : { timeoutMs: 60_000 }
   }
 
@@ -92,7 +102,7 @@ export class Writer {
 
   /** The highest acknowledged value of its counter. */
   get acknowledgedCount(): number {
-    return most(this.#counted.acknowledged)
+    return this.#counted.highest
   }
 
   /** Writes and reads until `signal` aborts. */
@@ -104,6 +114,7 @@ export class Writer {
       else if (kind < 7) await this.#pair()
       else if (kind < 9) await this.#readOwn()
       else await this.#readOther(others[this.#prng.int(others.length)]!)
+      if (this.#pauseMs > 0) await new Promise((done) => setTimeout(done, this.#pauseMs))
     }
   }
 
@@ -160,6 +171,7 @@ export class Writer {
     try {
       const zxid = await act(n)
       kind.acknowledged.add(n)
+      kind.highest = n
       this.#history.addWrite({ by: this.name, began, ended: performance.now(), zxid })
     } catch (error) {
       if ((error as { maybeApplied?: boolean }).maybeApplied === true) {

@@ -1,8 +1,13 @@
 import { ZooKeeperError } from '@zabra/client'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { scratch } from '../harness/servers.ts'
+
+/** Modules that a member loads first: one disturbs its disk, the other records its turns of 5 ms and more. */
+const PRELOADS = [
+  new URL('disk-faults-preload.mjs', import.meta.url),
+  new URL('../../../bench/dist/busy-preload.js?least=5', import.meta.url),
+]
 
 /** The disks of the members of a soak, which the test makes full or slow. */
 export class SoakDisks {
@@ -13,8 +18,7 @@ export class SoakDisks {
   environmentOf(id: number): Record<string, string> {
     const folder = this.#folderOf(id)
     mkdirSync(folder, { recursive: true })
-    const preload = fileURLToPath(new URL('disk-faults-preload.mjs', import.meta.url))
-    return { ZABRA_SOAK_DISK: folder, NODE_OPTIONS: `--import=${preload}` }
+    return { ZABRA_SOAK_DISK: folder, NODE_OPTIONS: PRELOADS.map((url) => `--import=${url.href}`).join(' ') }
   }
 
   set(id: number, state: 'full' | 'slow', is: boolean): void {
