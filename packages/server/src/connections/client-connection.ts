@@ -133,10 +133,19 @@ class ClientConnection implements RequestClient, HandshakeClient {
     return this.#watchedPaths?.bytes ?? 0
   }
 
+  get identityBytes(): number {
+    const { identities } = this
+    if (identities !== this.#countedIdentities) {
+      this.#countedIdentities = identities
+      this.#identityBytes = bytesOf(identities)
+    }
+    return this.#identityBytes
+  }
+
   memoryUse(): Readonly<Record<string, number>> {
     return {
       watches: this.watchBytes,
-      identities: this.#identityBytes,
+      identities: this.identityBytes,
       unsent: this.flow.unsentBytes + this.flow.sentBytesHeld + this.replyWriter.writer.length,
       partial: this.#splitter.byteSize + this.flow.heldBytes,
       waiting: this.requests.byteSize,
@@ -145,14 +154,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   countMemory(): void {
     if (this.phase === 'closed') return
-    const { identities } = this
-    if (identities !== this.#countedIdentities) {
-      this.#countedIdentities = identities
-      this.#identityBytes = bytesOf(identities)
-    }
     const held =
       this.watchBytes +
-      this.#identityBytes +
+      this.identityBytes +
       this.flow.unsentBytes +
       this.flow.sentBytesHeld +
       this.replyWriter.writer.length +

@@ -24,6 +24,7 @@ import { ConnectionRegistry } from './connection-registry.ts'
 import { DeferredReads } from './deferred-reads.ts'
 import { RequestThrottler } from './flow-control.ts'
 import { FlushQueue } from './flush-queue.ts'
+import { PipelineRoom } from './pipeline-room.ts'
 import type { Command } from './protocol-detector.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { quotaWarnings } from './quota-warnings.ts'
@@ -121,6 +122,9 @@ export class ClientService {
   readonly connections: ConnectionRegistry
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
+  readonly pipelineRoom: PipelineRoom
+  /** Connections that are not read because too many bytes of their requests wait. */
+  readonly backlogged = new Set<ClientChannel>()
   readonly turnShares: TurnShares
   /** Replies that are written, or handed to their sockets, over several turns. */
   readonly slicedWork: SlicedWork
@@ -210,6 +214,7 @@ export class ClientService {
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.flushQueue = new FlushQueue(runLater, () => clock.monotonic(), stats.watches.latency)
     this.deferredReads = new DeferredReads(tree, runLater)
+    this.pipelineRoom = new PipelineRoom(runLater)
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     this.slicedWork = new SlicedWork(clock, runLater)
     this.#staleWatches = new SlicedWork(clock, (action) => clock.immediate(action))
@@ -367,12 +372,16 @@ export class ClientService {
   /** Extends the sessions of clients whose pings this server does not read, for a leader that would expire them. */
   touchThrottled(): void {
     for (const session of this.throttler.sessions()) if (!session.isClosing) this.touchSession(session)
+    for (const { session, flow } of this.backlogged)
+      if (session !== undefined && !session.isClosing && flow.isThrottled) this.touchSession(session)
   }
 
   /** Forgets a closed connection with its watches. */
   removeConnection(channel: ClientChannel): void {
     this.throttler.remove(channel)
     this.deferredReads.remove(channel)
+    this.pipelineRoom.remove(channel)
+    this.backlogged.delete(channel)
     this.turnShares.remove(channel)
     this.#removeWatches(channel)
     if (this.connections.remove(channel)) this.sessions.detach(channel.sessionId)

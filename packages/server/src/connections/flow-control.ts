@@ -144,6 +144,13 @@ export class FlowControl {
     return (this.#reasons & reason) !== 0
   }
 
+  /** Whether pings wait in the socket for this server: it is overloaded, or has not processed what came before them. */
+  get isThrottled(): boolean {
+    if (this.isPausedFor(PauseReason.overload) || this.isPausedFor(PauseReason.turn)) return true
+    // A client that does not read its replies may be gone.
+    return this.isPausedFor(PauseReason.backlog) && !this.isBackpressured
+  }
+
   pause(reason: PauseReason): void {
     if (this.#reasons === 0) this.#wire.pause()
     this.#reasons |= reason

@@ -38,6 +38,8 @@ interface ChunkedRequest extends RequestHeader, RequestArrival {
 export interface RequestClient extends ClientChannel, AuthenticatingClient {
   /** The memory of all watches, in bytes. */
   readonly watchBytes: number
+  /** The memory of its identities, in bytes. */
+  readonly identityBytes: number
   /** Ignores the frames that follow. */
   stopParsing(): void
 }
@@ -67,7 +69,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#service = service
     this.#client = client
     this.#reader = reader
-    this.#queue = new RequestQueue(service.bufferPool)
+    this.#queue = new RequestQueue(service.bufferPool, service.pipelineRoom)
   }
 
   get origin(): ClientOrigin | undefined {
@@ -155,14 +157,18 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       const { outstanding, transactions } = pipeline
       const ahead = this.#queue.length
       const request = this.#submit(xid, type, reader, turnTime)
-      this.#queue.push(request.arrived(end - start, ahead, outstanding, transactions))
+      request.arrived(end - start, ahead, outstanding, transactions)
+      this.#queue.push(request.started(this.#client.identityBytes))
     } else {
       const { identities } = this.#client
       const request = new QueuedRequest(xid, type, turnTime, ErrorCode.OK, identities, canStartEarly)
       request.arrived(end - start, this.#queue.length, pipeline.outstanding, pipeline.transactions)
       request.weight = weightOf(type, end - start, this.#service.tree.store)
       this.#queue.pushDeferred(request, bytes, start + HEADER_BYTES, end)
-      if (this.#queue.byteSize > BACKLOG_LIMIT) this.#client.flow.pause(PauseReason.backlog)
+      if (this.#queue.byteSize > BACKLOG_LIMIT) {
+        this.#client.flow.pause(PauseReason.backlog)
+        this.#service.backlogged.add(this.#client)
+      }
     }
     if (canStart) this.process()
   }
@@ -206,7 +212,10 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
         break
       }
     }
-    if (this.#queue.byteSize <= BACKLOG_LIMIT) flow.resume(PauseReason.backlog)
+    if (this.#queue.byteSize <= BACKLOG_LIMIT && flow.isPausedFor(PauseReason.backlog)) {
+      flow.resume(PauseReason.backlog)
+      this.#service.backlogged.delete(this.#client)
+    }
     this.#queue.releaseBuffers()
   }
 
@@ -307,7 +316,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (type === OpCode.sync) this.#startSync(request)
     else {
       const started = this.#submit(xid, type, request.readBody(this.#reader), startedAt)
-      this.#queue.replaceDeferred(started.arrivedAs(request))
+      this.#queue.replaceDeferred(started.arrivedAs(request).started(this.#client.identityBytes))
     }
     this.#client.identities = current
   }
@@ -316,7 +325,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const { xid, type } = request
     const { sessionId, identities } = this.#client
     const err = this.#service.pipeline.sync({ sessionId, xid, type, identities }, this)
-    this.#queue.replaceDeferred(startedSync(request, err))
+    this.#queue.replaceDeferred(startedSync(request, err).started(this.#client.identityBytes))
   }
 
   /**
@@ -366,8 +375,10 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#limitWatches()
   }
 
-  /** Whether a request may be executed in this turn; else its connection waits for a later one. */
+  /** Whether a request may be executed now; else its connection waits for a later turn, or for room in the pipeline. */
   #isAdmitted(type: number, bytes: number): boolean {
+    if ((type === OpCode.sync || isWrite(type)) && !this.#service.pipelineRoom.admits(this.#client))
+      return false
     if (!isCostly(type, bytes) || this.#service.turnShares.admitsCostly()) return true
     this.#client.waitForTurn()
     return false

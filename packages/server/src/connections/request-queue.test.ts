@@ -1,7 +1,11 @@
 import { BufferPool, ErrorCode, OpCode, Reader } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { PipelineRoom } from './pipeline-room.ts'
 import { QueuedRequest, RequestQueue, weightOf } from './request-queue.ts'
+
+const queueOf = (pool = new BufferPool()): RequestQueue =>
+  new RequestQueue(pool, new PipelineRoom(queueMicrotask))
 
 /** Defers a read with a body, and then overwrites the received bytes as the next read of the socket does. */
 const defer = (queue: RequestQueue, xid: number, body: Uint8Array): void => {
@@ -23,7 +27,7 @@ describe('RequestQueue', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120, size: 'max' }), (steps) => {
         const pool = new BufferPool()
-        const queues = [new RequestQueue(pool), new RequestQueue(pool), new RequestQueue(pool)]
+        const queues = [queueOf(pool), queueOf(pool), queueOf(pool)]
         const models: { readonly xid: number; readonly body: Uint8Array }[][] = [[], [], []]
         for (const [xid, { client, length, replies }] of steps.entries()) {
           const queue = queues[client]!
@@ -48,7 +52,7 @@ describe('RequestQueue', () => {
 
   it('returns its buffer to the pool once it is empty, and not before', () => {
     const pool = new BufferPool()
-    const queue = new RequestQueue(pool)
+    const queue = queueOf(pool)
     defer(queue, 1, new Uint8Array(10))
     defer(queue, 2, new Uint8Array(10))
     queue.shift()
@@ -61,7 +65,7 @@ describe('RequestQueue', () => {
 
   it('returns its first full buffer too, but leaves later ones to the requests whose bodies they hold', () => {
     const pool = new BufferPool()
-    const queue = new RequestQueue(pool)
+    const queue = queueOf(pool)
     for (let xid = 1; xid <= 12; xid++) defer(queue, xid, new Uint8Array(1000))
     while (queue.shift() !== undefined);
     queue.releaseBuffers()
@@ -70,7 +74,7 @@ describe('RequestQueue', () => {
 
   it('copies a body that is received in a Buffer of Node, whose `slice` returns a view', () => {
     for (const length of [10, 1100]) {
-      const queue = new RequestQueue(new BufferPool())
+      const queue = queueOf()
       const chunk = Buffer.alloc(length, 7)
       queue.pushDeferred(new QueuedRequest(1, OpCode.getData, 0), chunk, 0, length)
       chunk.fill(0xee)
@@ -82,7 +86,7 @@ describe('RequestQueue', () => {
 describe('a write behind deferred reads', () => {
   const small = { largestData: 1000, mostChildren: 100 }
   const canStart = (reads: number, type: number, tree = small): boolean => {
-    const queue = new RequestQueue(new BufferPool())
+    const queue = queueOf()
     for (let xid = 1; xid <= reads; xid++) {
       const read = new QueuedRequest(xid, type, 0)
       read.weight = weightOf(type, 20, tree)

@@ -3,6 +3,7 @@ import { ATTACHED_BYTES } from '../core/operations/index.ts'
 import { CHUNK_THRESHOLD } from '../core/reads/index.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Identity } from '../core/types.ts'
+import type { PipelineRoom } from './pipeline-room.ts'
 
 const NO_IDENTITIES: readonly Identity[] = []
 
@@ -48,6 +49,8 @@ export class QueuedRequest implements RequestHeader, RequestArrival {
   syncBody: Uint8Array | undefined = undefined
   /** As how many small reads a deferred read counts. */
   weight = 1
+  /** Bytes that the pipeline holds while the request is in flight: those of the request, and of the identities that go with it. */
+  pipelineBytes = 0
   // See `RequestArrival`.
   requestBytes = 0
   ahead = 0
@@ -79,6 +82,12 @@ export class QueuedRequest implements RequestHeader, RequestArrival {
     this.ahead = ahead
     this.outstanding = outstanding
     this.transactions = transactions
+    return this
+  }
+
+  /** Notes what the pipeline holds of a request that starts, beside its bytes. */
+  started(identityBytes: number): this {
+    this.pipelineBytes = this.requestBytes + identityBytes
     return this
   }
 
@@ -172,9 +181,16 @@ export function weightOf(
   return isCostly(type, bytes) || isList(type) ? COSTLY_READS : 1
 }
 
+/**
+ * Bytes of writes and syncs in flight at which a connection starts no more. A follower forwards each with the identities of its client, up
+ * to 48 KB, and loses its leader when that has not read 128 MiB; a leader gives up followers that have not read as much.
+ */
+const MAX_PIPELINE_BYTES = 1 << 19
+
 /** The requests of one session without a reply, in order. */
 export class RequestQueue {
   readonly #pool: BufferPool
+  readonly #room: Pick<PipelineRoom, 'take' | 'release'>
   /** The buffer for the next body, and how many of its bytes are used. */
   #buffer: PooledBuffer | undefined
   #used = 0
@@ -191,10 +207,13 @@ export class RequestQueue {
   /** Syncs in flight. Requests behind one are not started, except for other syncs: they may rely on what the sync makes visible. */
   pendingSyncs = 0
   #bodyBytes = 0
+  /** The sum of `pipelineBytes`. */
+  #pipelineBytes = 0
 
-  /** Takes the buffers of deferred bodies from `pool`. */
-  constructor(pool: BufferPool) {
+  /** Takes the buffers of deferred bodies from `pool`. Requests in flight take `room`. */
+  constructor(pool: BufferPool, room: Pick<PipelineRoom, 'take' | 'release'>) {
     this.#pool = pool
+    this.#room = room
   }
 
   get length(): number {
@@ -235,18 +254,19 @@ export class RequestQueue {
 
   /** Whether a new write, or else a new sync, can be started although it is behind all others. */
   canStart(isWrite: boolean): boolean {
-    return this.deferredCount === 0 && this.#areReadsFew() && (!isWrite || this.pendingSyncs === 0)
+    return this.deferredCount === 0 && this.#hasRoom() && (!isWrite || this.pendingSyncs === 0)
   }
 
   /** Whether the oldest deferred write or sync can be started. */
   get canStartDeferred(): boolean {
     const { firstDeferred } = this
-    if (!this.#areReadsFew()) return false
+    if (!this.#hasRoom()) return false
     return firstDeferred !== undefined && (this.pendingSyncs === 0 || firstDeferred.type === OpCode.sync)
   }
 
-  #areReadsFew(): boolean {
-    return this.#deferredReads <= MAX_READS_BEFORE_WRITE
+  /** Whether one more write or sync may be in flight. */
+  #hasRoom(): boolean {
+    return this.#deferredReads <= MAX_READS_BEFORE_WRITE && this.#pipelineBytes < MAX_PIPELINE_BYTES
   }
 
   push(request: QueuedRequest): void {
@@ -316,6 +336,7 @@ export class RequestQueue {
 
   clear(): void {
     this.#requests.clear()
+    this.#release(this.#pipelineBytes)
     this.#firstDeferredIndex =
       this.deferredCount =
       this.#deferredReads =
@@ -331,6 +352,10 @@ export class RequestQueue {
     if (isWaiting(request)) this.#waiting++
     if (request.syncBody !== undefined) this.pendingSyncs++
     this.#bodyBytes += bodyBytesOf(request)
+    const { pipelineBytes } = request
+    if (pipelineBytes === 0) return
+    this.#pipelineBytes += pipelineBytes
+    this.#room.take(pipelineBytes)
   }
 
   #uncount(request: QueuedRequest): void {
@@ -339,6 +364,12 @@ export class RequestQueue {
     if (isWaiting(request)) this.#waiting--
     if (request.syncBody !== undefined) this.pendingSyncs--
     this.#bodyBytes -= bodyBytesOf(request)
+    if (request.pipelineBytes > 0) this.#release(request.pipelineBytes)
+  }
+
+  #release(pipelineBytes: number): void {
+    this.#pipelineBytes -= pipelineBytes
+    this.#room.release(pipelineBytes)
   }
 }
 

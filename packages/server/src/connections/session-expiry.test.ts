@@ -1,9 +1,9 @@
-import { ManualClock, silentLogger } from '@zabra/runtime'
+import { ManualClock, silentLogger, type Connection } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { SessionTracker, type Session } from '../core/sessions/index.ts'
 import type { RequestPipeline } from '../pipeline/index.ts'
 import type { ConnectionRegistry } from './connection-registry.ts'
-import { PauseReason } from './flow-control.ts'
+import { FlowControl, PauseReason } from './flow-control.ts'
 import { RefusalLog } from './refusal-log.ts'
 import type { CloseCause } from './close-cause.ts'
 import { closeInSlices, SessionExpiry } from './session-expiry.ts'
@@ -54,7 +54,15 @@ describe('closeInSlices', () => {
 
 describe('SessionExpiry', () => {
   /** Two sessions whose time is over, the second with a connection. `fillsDisk`: the first end of a session fills the disk. */
-  function fixture({ reason, fillsDisk = false }: { reason?: PauseReason; fillsDisk?: boolean }) {
+  function fixture({
+    reason,
+    isBackpressured = false,
+    fillsDisk = false,
+  }: {
+    readonly reason?: PauseReason
+    readonly isBackpressured?: boolean
+    readonly fillsDisk?: boolean
+  }) {
     const clock = new ManualClock()
     const sessions = new SessionTracker(1000, 0)
     const [first, second] = [sessions.add(1n, 4000, 0), sessions.add(2n, 4000, 0)] as const
@@ -69,8 +77,12 @@ describe('SessionExpiry', () => {
         return true
       },
     }
+    const wire = { pause() {}, resume() {} } as unknown as Connection
+    const flow = new FlowControl(wire, { sends: { add() {} }, onSent() {} })
+    if (reason !== undefined) flow.pause(reason)
+    flow.isBackpressured = isBackpressured
     const channel = {
-      flow: { isPausedFor: (asked: PauseReason) => asked === reason },
+      flow,
       destroy: (_cause: CloseCause, why: string) => void destroyed.push(why),
     }
     const expiry = new SessionExpiry({
@@ -90,7 +102,7 @@ describe('SessionExpiry', () => {
     return { clock, sessions, expiry, first, second, closed, destroyed, later }
   }
 
-  it.each([PauseReason.overload, PauseReason.turn])(
+  it.each([PauseReason.overload, PauseReason.turn, PauseReason.backlog])(
     'reopens the session of a client that is throttled (%i) before any of its requests is handled',
     (reason) => {
       const { clock, expiry, first, second, closed, destroyed } = fixture({ reason })
@@ -100,6 +112,12 @@ describe('SessionExpiry', () => {
       expect([closed, destroyed]).toEqual([[1n], []])
     },
   )
+
+  it('ends the session of a client that has a backlog and does not read its replies', () => {
+    const { expiry, second } = fixture({ reason: PauseReason.backlog, isBackpressured: true })
+    expiry.run()
+    expect(second.isClosing).toBe(true)
+  })
 
   it('closes sessions in the order in which they were opened, and marks no others as closing meanwhile', () => {
     const { expiry, sessions, closed, later } = fixture({})

@@ -3,7 +3,6 @@ import type { AuditLog } from '../audit/index.ts'
 import type { RequestPipeline } from '../pipeline/index.ts'
 import type { Clock } from '@zabra/runtime'
 import type { ConnectionRegistry } from './connection-registry.ts'
-import { PauseReason } from './flow-control.ts'
 import { formatSessionId } from './log-context.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { ServerStats } from './stats.ts'
@@ -68,9 +67,7 @@ export class SessionExpiry {
   /** Reopens a session whose client is throttled: its ping is not read. */
   #isThrottled(session: Session): boolean {
     const { clock, sessions, connections } = this.#options
-    const flow = connections.ofSession(session.id)?.flow
-    if (flow?.isPausedFor(PauseReason.overload) !== true && flow?.isPausedFor(PauseReason.turn) !== true)
-      return false
+    if (connections.ofSession(session.id)?.flow.isThrottled !== true) return false
     sessions.touch(session, clock.monotonic())
     sessions.reopen(session)
     return true

@@ -1,9 +1,10 @@
-import { makeZxid, OpCode, Writer } from '@zabra/protocol'
-import type { Connection } from '@zabra/runtime'
+import { makeZxid, OpCode, writeAuthPacket, Writer } from '@zabra/protocol'
+import type { Connection, MemoryConnection } from '@zabra/runtime'
 import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { NOT_FINALIZED, type FeatureState } from '../core/quorum/index.ts'
 import {
+  decodeForwardedRequest,
   encodeFeatureState,
   encodeMemberExtension,
   LEADER_INFO_BYTES,
@@ -23,26 +24,35 @@ interface PlayedLeader {
   readonly ensemble: Ensemble
   readonly connection: Connection
   readonly acknowledged: number[]
+  /** The numbers of the requests that were forwarded. */
+  readonly forwarded: number[]
 }
 
 /**
  * Plays the leader that member 1 has elected, until member 1 serves. Collects what member 1 acknowledges from then on. `said` is what the
  * leader says of itself; one of Apache ZooKeeper says nothing.
  */
-async function playLeader(said?: MemberExtension): Promise<PlayedLeader> {
-  const ensemble = new Ensemble(3)
+async function playLeader(
+  said?: MemberExtension,
+  settings?: ConstructorParameters<typeof Ensemble>[1],
+): Promise<PlayedLeader> {
+  const ensemble = new Ensemble(3, settings)
   const leader = await startLeader(ensemble, said)
   await ensemble.until('the follower', () => ensemble.server(1).serving)
   leader.acknowledged.length = 0
-  return { ensemble, connection: leader.connection()!, acknowledged: leader.acknowledged }
+  const { acknowledged, forwarded, connection } = leader
+  return { ensemble, connection: connection()!, acknowledged, forwarded }
 }
 
-/** Starts the members, and plays the leader that member 1 elects. */
+/** Starts the members, and plays the leader that member 1 elects. It answers syncs. */
 async function startLeader(
   ensemble: Ensemble,
   said?: MemberExtension,
-): Promise<{ readonly acknowledged: number[]; readonly connection: () => Connection | undefined }> {
+): Promise<
+  Pick<PlayedLeader, 'acknowledged' | 'forwarded'> & { readonly connection: () => Connection | undefined }
+> {
   const acknowledged: number[] = []
+  const forwarded: number[] = []
   let leading: Connection | undefined
   await ensemble.network.listen({ port: 9 }, (connection) => {
     const send = (type: number, zxid: number, data: Uint8Array | null = null): void => {
@@ -54,8 +64,12 @@ async function startLeader(
     new DataView(version.buffer).setInt32(0, PROTOCOL_VERSION)
     const info = said === undefined ? version : withExtension(version, said)
     const splitter = new PacketSplitter({
-      maxData: 1024,
-      packet: (type, zxid) => {
+      maxData: MIB,
+      packet: (type, zxid, data) => {
+        if (type === PacketType.request) {
+          forwarded.push(decodeForwardedRequest(data).cxid)
+          send(PacketType.sync, -1)
+        }
         if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(1, 0), info)
         if (type === PacketType.ackEpoch) {
           send(PacketType.diff, 0)
@@ -71,7 +85,7 @@ async function startLeader(
   })
   ensemble.detour = (id, port) => (id === 1 && port === 2003 ? 9 : port)
   for (const member of ensemble.members.values()) await member.start()
-  return { acknowledged, connection: () => leading }
+  return { acknowledged, forwarded, connection: () => leading }
 }
 
 it('a learner stops reading from its leader while its disk is behind, and resumes', async () => {
@@ -98,6 +112,33 @@ it('a learner stops reading from its leader while its disk is behind, and resume
   expect(unread).toBeLessThan(18)
   release()
   await ensemble.until('everything', () => acknowledged.at(-1) === makeZxid(1, 80), 2000)
+})
+
+it('a follower forwards no more syncs of a client with many identities than take half a MiB, until they are answered', async () => {
+  const { ensemble, connection, forwarded } = await playLeader(undefined, { localSessionsEnabled: true })
+  const client = await ensemble.client(1)
+  for (let login = 0; login < 4; login++)
+    client.ask(-4, OpCode.auth, (writer) =>
+      writeAuthPacket(writer, {
+        type: 0,
+        scheme: 'digest',
+        auth: new TextEncoder().encode(`${login}`.padEnd(3900, 'u')),
+      }),
+    )
+  await ensemble.receive(client, 4)
+  connection.pause()
+  for (let xid = 1; xid <= 2000; xid++) client.ask(xid, OpCode.sync, (writer) => writer.string('/'))
+  const other = await ensemble.client(1)
+  other.ask(3000, OpCode.sync, (writer) => writer.string('/'))
+  await ensemble.untilIdle()
+  const unread = (connection as MemoryConnection).pendingBytes
+  expect(unread).toBeGreaterThan(MIB / 2 - 20_000)
+  expect(unread).toBeLessThan(MIB)
+  connection.resume()
+  await ensemble.until('all requests', () => forwarded.length === 2001, 2000)
+  expect(forwarded.filter((xid) => xid < 3000)).toEqual(Array.from({ length: 2000 }, (_, at) => at + 1))
+  // The flood of one client does not delay another.
+  expect(forwarded.indexOf(3000)).toBeLessThan(60)
 })
 
 const cluster = (byte: number, isProposed: boolean) => ({

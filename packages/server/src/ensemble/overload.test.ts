@@ -16,25 +16,30 @@ it.each([1, 2, 3])('clients of member %i are read again when the outstanding wri
   expect(client.takeReceived().filter((reply) => reply.endsWith(':0')).length).toBe(40)
 })
 
-it.each(['leader', 'follower'])(
-  'a client of a %s that is not read for longer than its timeout, while the disks stand still, keeps its session',
-  async (role) => {
+it.each([
+  ['leader', 'many', { globalOutstandingLimit: 1 }, 'x'],
+  ['follower', 'many', { globalOutstandingLimit: 1 }, 'x'],
+  ['leader', 'large', {}, 'x'.repeat(600_000)],
+  ['follower', 'large', {}, 'x'.repeat(600_000)],
+])(
+  'a client of a %s with %s writes that is not read for longer than its timeout, while the disks stand still, keeps its session',
+  async (role, _, settings, data) => {
     const { ensemble, client } = await Ensemble.withClient(
       role === 'leader' ? 3 : 1,
       { timeout: 2000 },
-      { globalOutstandingLimit: 1 },
+      settings,
     )
     expect(ensemble.leader).toBe(3)
     const release = [...ensemble.members.values()].map(({ disk }) => holdWrites(disk))
     client.create(1, '/a')
     await ensemble.untilIdle()
     for (let waited = 0; waited < 4; waited++) {
-      client.set(2 + waited, '/a', 'x')
+      for (let each = 0; each < 3; each++) client.set(2 + 3 * waited + each, '/a', data)
       await ensemble.advance(1000)
     }
     for (const one of release) one()
-    await ensemble.until('all replies', () => client.frames.length >= 5 || client.closed)
-    expect(client.takeReceived()).toEqual(Array.from({ length: 5 }, (_, at) => `${at + 1}:0`))
+    await ensemble.until('all replies', () => client.frames.length >= 13 || client.closed)
+    expect(client.takeReceived()).toEqual(Array.from({ length: 13 }, (_, at) => `${at + 1}:0`))
   },
 )
 

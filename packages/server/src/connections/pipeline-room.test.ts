@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest'
+import { PipelineRoom, type WaitingClient } from './pipeline-room.ts'
+
+/** A room of 100 bytes, in which clients start requests of given sizes and note their names. */
+function fixture() {
+  const later: (() => void)[] = []
+  const room = new PipelineRoom((action) => later.push(action), 100)
+  const started: string[] = []
+  const client = (name: string, sizes: number[]): WaitingClient => {
+    const process = (): void => {
+      while (sizes.length > 0 && room.admits(channel)) {
+        room.take(sizes.shift()!)
+        started.push(name)
+      }
+    }
+    const channel = { requests: { process } }
+    return channel
+  }
+  const runLater = (): void => later.splice(0).forEach((action) => action())
+  return { room, started, client, runLater }
+}
+
+it('a request starts as long as those before it have left room, whatever its own size', () => {
+  const { room, started, client } = fixture()
+  client('a', [99, 5000, 1]).requests.process()
+  expect(started).toEqual(['a', 'a'])
+  expect(room.size).toBe(1)
+})
+
+it('connections that found no room start in the order in which they came, and none overtakes them', () => {
+  const { room, started, client, runLater } = fixture()
+  client('a', [100]).requests.process()
+  client('b', [60, 60, 60]).requests.process()
+  client('c', [10]).requests.process()
+  expect(started).toEqual(['a'])
+  room.release(100)
+  // There is room, but for those that wait.
+  client('d', [10]).requests.process()
+  expect(started).toEqual(['a'])
+  runLater()
+  expect(started).toEqual(['a', 'b', 'b'])
+  room.release(60)
+  runLater()
+  expect(started).toEqual(['a', 'b', 'b', 'c', 'd', 'b'])
+  expect(room.size).toBe(0)
+})
+
+it('a connection that is closed waits no more', () => {
+  const { room, started, client, runLater } = fixture()
+  client('a', [100]).requests.process()
+  const [b, c] = [client('b', [10]), client('c', [10])]
+  for (const { requests } of [b, c]) requests.process()
+  room.remove(b)
+  room.release(100)
+  runLater()
+  expect(started).toEqual(['a', 'c'])
+})
