@@ -320,7 +320,7 @@ export declare class BackupDuty {
     get isHeld(): boolean;
     get holder(): string | undefined;
     get lastBackupAt(): number;
-    claim(ifFreeMs: number, ifSilentMs: number, lastBackupAt: number): Promise<boolean>;
+    claim(ifFreeMs: number, ifSilentMs: number, lastBackupAt: number, delayMs?: () => Promise<number>): Promise<boolean>;
     release(): Promise<void>;
 }
 

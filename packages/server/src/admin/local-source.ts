@@ -8,7 +8,7 @@ import {
   type SourceLog,
 } from '../backup/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { DamageError, type RawTxn } from '../persistence/index.ts'
+import { DamageError, isSuccessor, logsIn, type RawTxn } from '../persistence/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import type { AdminTarget } from './admin-target.ts'
 import { takeSnapshot } from './http/snapshot-command.ts'
@@ -52,6 +52,17 @@ function servedTreeOf(target: AdminTarget): ServerReport['tree'] {
   const tree = servedTree(target)
   if (tree !== undefined) return tree
   throw new BackupError(`The server serves no clients: it is ${target.role}. Back up another member.`)
+}
+
+/** Resolves to whether a server has all transactions after a zxid in its log. Looks at the names of files only. */
+export async function hasLogAfter(
+  { logRange, directories, platform }: Pick<AdminTarget, 'logRange' | 'directories' | 'platform'>,
+  after: Zxid,
+): Promise<boolean> {
+  if (after < logRange.after) return false
+  // A purge removes the oldest files.
+  const [oldest] = logsIn(await platform.disk.list(directories.logs))
+  return oldest === undefined || oldest.zxid <= after || isSuccessor(oldest.zxid, after)
 }
 
 /** Reads the committed transactions after a zxid as a log file; resolves to undefined when the server does not have them any more. */

@@ -347,6 +347,85 @@ describe('an ensemble with a target of backups', () => {
     expect(await askForBackup(ensemble.member(3).http)).toMatchObject({ status: 202 })
   })
 
+  /** Returns a settled ensemble whose learners are always sent a snapshot, with one backup, and its members. */
+  async function sentSnapshots(settings: Partial<typeof SHARED> & { backupMember?: string } = {}) {
+    const ensemble = await Ensemble.start(3, { ...SHARED, forceSnapshotSync: true, ...settings })
+    await create(ensemble, '/a')
+    await ensemble.advance(MINUTE)
+    const onDuty = (await holders(ensemble))[0]!
+    const leader = ensemble.leader!
+    const other = [1, 2, 3].find((id) => id !== onDuty && id !== leader)!
+    return { ensemble, store: storeOn(ensemble.sharedDisk, '/shared/backup'), onDuty, leader, other }
+  }
+
+  const gapsIn = ({ lines }: Ensemble): string[] =>
+    lines.filter((line) => line.includes('Transactions since the last backup are in none'))
+
+  it('leaves a free duty to a member whose log reaches back to the last backup, also to the leader', async () => {
+    const { ensemble, store, onDuty, leader, other } = await sentSnapshots({
+      backupLogIntervalMs: 2 * MINUTE,
+    })
+    await ensemble.member(other).crash()
+    await create(ensemble, '/b')
+    await ensemble.startServing(other)
+    await ensemble.member(onDuty).crash()
+    await create(ensemble, '/c')
+    await ensemble.advance(1.5 * MINUTE)
+    expect(await holders(ensemble)).toEqual([leader])
+    expect(gapsIn(ensemble)).toEqual([])
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+  })
+
+  it('takes the duty with a snapshot and a warning when no member has such a log', async () => {
+    const settings = { backupLogIntervalMs: 2 * MINUTE, backupMember: 'follower' }
+    const { ensemble, store, onDuty, other } = await sentSnapshots(settings)
+    await ensemble.member(other).crash()
+    await create(ensemble, '/b')
+    await ensemble.startServing(other)
+    await ensemble.member(onDuty).crash()
+    await ensemble.advance(70_000)
+    expect(await holders(ensemble)).toEqual([])
+    await ensemble.advance(40_000)
+    expect(await holders(ensemble)).toEqual([other])
+    expect(gapsIn(ensemble)).toHaveLength(1)
+    expect(await pathsIn(store)).toEqual(['/a', '/b'])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(2)
+  })
+
+  it('gives the duty up after its leader has sent it a snapshot', async () => {
+    const { ensemble, store, onDuty, other } = await sentSnapshots({ backupLogIntervalMs: 2 * MINUTE })
+    const ends = () => ensemble.lines.filter((line) => line.includes('data of the leader are on disk')).length
+    const before = ends()
+    ensemble.cut(onDuty)
+    await create(ensemble, '/b')
+    ensemble.heal(onDuty)
+    await ensemble.until('a snapshot from the leader', () => ends() > before)
+    await ensemble.allServe()
+    await ensemble.advance(3 * MINUTE)
+    expect(await holders(ensemble)).toEqual([other])
+    expect(gapsIn(ensemble)).toEqual([])
+    expect(await pathsIn(store)).toEqual(['/a', '/b'])
+  })
+
+  it('takes the duty once when all members that may have it were sent snapshots', async () => {
+    const settings = { backupLogIntervalMs: 10 * MINUTE, backupMember: 'follower' }
+    const { ensemble, store, onDuty, other } = await sentSnapshots(settings)
+    ensemble.cut(onDuty)
+    await create(ensemble, '/b')
+    ensemble.heal(onDuty)
+    await ensemble.allServe()
+    await ensemble.restart(other)
+    await ensemble.advance(1.5 * MINUTE)
+    const first = await holders(ensemble)
+    expect(first).toHaveLength(1)
+    expect(gapsIn(ensemble)).toHaveLength(1)
+    expect(await pathsIn(store)).toEqual(['/a', '/b'])
+    await ensemble.advance(2 * MINUTE)
+    expect(await holders(ensemble)).toEqual(first)
+    expect((await Catalog.read(store)).snapshots).toHaveLength(2)
+  })
+
   it('leaves the duty to the member in the settings', async () => {
     const ensemble = await Ensemble.start(3, { ...SHARED, backupMember: '3' })
     await ensemble.advance(MINUTE)

@@ -19,7 +19,7 @@ import { nextTime, type ServerSettings } from '../settings/index.ts'
 import type { AdminTarget } from './admin-target.ts'
 import type { BackupReport, WritesBackups } from './backup-report.ts'
 import { BackupVerification } from './backup-verification.ts'
-import { localSource, servedTree } from './local-source.ts'
+import { hasLogAfter, localSource, servedTree } from './local-source.ts'
 import { paced } from './paced.ts'
 
 /** Time between two looks at the duty of a target. */
@@ -30,6 +30,12 @@ const LEAST_LOOK_MS = 1000
 const DECISION_MS = 4000
 /** Time without a sign of the member on duty after which another one takes over. */
 const SILENT_MS = 30_000
+/**
+ * Time that a member leaves the duty longer to others when its own log does not reach back to the last backup, so that transactions in
+ * between would be in none. The leader claims two looks after the first in rank; members see a claim up to a look apart, and act on it up
+ * to a look late; one look is for a slow target.
+ */
+const GAP_MS = 5 * LOOK_MS
 /**
  * Time that a server gives up the duty after its backups have failed; twice as long after each further time, up to `MAX_PAUSE_MS`. An
  * attempt may write a snapshot to the data folder.
@@ -271,6 +277,8 @@ class TargetBackups {
         if (!this.#isStopping) this.#verification.runIfDue(this.#catalog)
       } else {
         this.#catalog = undefined
+        // A member that takes the duty makes a backup at once.
+        this.#begunAt = -Infinity
         await this.#verification.end()
       }
     } catch (error) {
@@ -287,8 +295,34 @@ class TargetBackups {
       await this.#duty.claim(Infinity, Infinity, 0)
       return false
     }
+    if (this.#hasLostLog) await this.#duty.release()
     const lastBackupAt = Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
-    return this.#duty.claim(rank * LOOK_MS, SILENT_MS + rank * LOOK_MS, lastBackupAt)
+    const patience = rank * LOOK_MS
+    return this.#duty.claim(patience, SILENT_MS + patience, lastBackupAt, () => this.#gapDelay())
+  }
+
+  /** Whether no other member may have the duty. */
+  get #isOnlyMember(): boolean {
+    return (
+      this.#server!.role === 'standalone' || this.#settings.backupMember === String(this.#settings.serverId)
+    )
+  }
+
+  /**
+   * Whether the leader has sent this server a snapshot while it had the duty, so that its log does not reach back to the last backup
+   * any more. Without backups of the log there is nothing that another member could continue.
+   */
+  get #hasLostLog(): boolean {
+    if (!this.#duty.isHeld || this.#running !== undefined || this.#isOnlyMember) return false
+    const isLogWanted = this.#settings.backupLogIntervalMs > 0
+    return isLogWanted && (this.#catalog?.end?.upTo ?? Infinity) < this.#server!.logRange.after
+  }
+
+  /** Resolves to how much longer this server leaves a free duty to others. */
+  async #gapDelay(): Promise<number> {
+    if (this.#isOnlyMember) return 0
+    const { end } = await Catalog.read(this.#store)
+    return end === undefined || (await hasLogAfter(this.#server!, end.upTo)) ? 0 : GAP_MS
   }
 
   /** Returns how many others come before this server; undefined while it may not have the duty. */

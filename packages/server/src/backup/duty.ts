@@ -17,8 +17,8 @@ export class BackupDuty {
   /** Names this run of this member. */
   readonly #own: string
   #count = 0
-  /** The claim as it was read last, and since when it has been the same. */
-  #seen: { readonly claim: string | undefined; readonly since: number } | undefined
+  /** The claim as it was read last, since when it has been the same, and how much longer this member waits before it claims. */
+  #seen: { readonly claim: string | undefined; readonly since: number; delayMs?: number } | undefined
   #isHeld = false
   /** Whether the file may hold a claim of this member. */
   #hasClaimed = false
@@ -51,15 +51,30 @@ export class BackupDuty {
   /**
    * Renews the claim of this member, with the time of its last backup. Claims the duty when there has been no claim for `ifFreeMs`, or
    * the same one of another member for `ifSilentMs`; it has the duty from the next call on, unless another member has claimed it too.
-   * Resolves to whether this member has the duty. Rejects when the target cannot be reached.
+   * Waits longer by what `delayMs` resolves to, which is asked once those times are over, and once for each claim. Resolves to whether
+   * this member has the duty. Rejects when the target cannot be reached.
    */
-  async claim(ifFreeMs: number, ifSilentMs: number, lastBackupAt: number): Promise<boolean> {
+  async claim(
+    ifFreeMs: number,
+    ifSilentMs: number,
+    lastBackupAt: number,
+    delayMs: () => Promise<number> = () => Promise.resolve(0),
+  ): Promise<boolean> {
     const claim = await this.#read()
     const now = this.#clock.monotonic()
     if (this.#seen === undefined || this.#seen.claim !== claim) this.#seen = { claim, since: now }
     const isOwn = claim?.startsWith(`${this.#own} `) === true
-    const patience = claim === undefined ? ifFreeMs : ifSilentMs
-    if (!isOwn && now - this.#seen.since < patience) return (this.#isHeld = false)
+    if (!isOwn) {
+      this.#isHeld = false
+      const waited = now - this.#seen.since - (claim === undefined ? ifFreeMs : ifSilentMs)
+      if (waited < 0) return false
+      if (this.#seen.delayMs === undefined) {
+        this.#seen.delayMs = await delayMs()
+        // Another member may have claimed the duty meanwhile.
+        if ((await this.#read()) !== claim) return false
+      }
+      if (waited < this.#seen.delayMs) return false
+    }
     this.#hasClaimed = true
     const renewed = `${this.#own} ${++this.#count} ${lastBackupAt}\n`
     await this.#target.write(DUTY, oneChunk(new TextEncoder().encode(renewed)))
