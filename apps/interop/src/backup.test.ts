@@ -19,6 +19,8 @@ const KEY = '0123456789abcdef'.repeat(4)
 const MOMENTS = 20
 /** Time between two writes of each writer: servers, store and writers share a machine. The long form has the most that they can do. */
 const PAUSE_MS = isLong ? 0 : 10
+/** The long form kills the member on duty as soon as another one is back, with a log that begins after the last backup: a third one takes over. */
+const MEMBERS = isLong ? 4 : 3
 /** Requests without a reply. */
 const IN_FLIGHT = isLong ? 256 : 8
 const cli = resolve(import.meta.dirname, '../../cli/dist/main.js')
@@ -128,9 +130,9 @@ describeWith(['moto'], 'backups of an ensemble under load', () => {
       const [keyFile, credentialsFile] = [join(folder, 'key'), join(folder, 'credentials')]
       writeFileSync(keyFile, KEY)
       writeFileSync(credentialsFile, '[default]\naws_access_key_id = ada\naws_secret_access_key = secret\n')
-      const adminPorts = await Promise.all([1, 2, 3].map(freePort))
+      const adminPorts = await Promise.all(Array.from({ length: MEMBERS }, freePort))
       const ensemble = await Ensemble.start({
-        kinds: ['zabra', 'zabra', 'zabra'],
+        kinds: Array.from({ length: MEMBERS }, () => 'zabra' as const),
         config: {
           'admin.enableServer': 'true',
           'admin.role.backup': 'ip:127.0.0.1',
@@ -191,12 +193,11 @@ describeWith(['moto'], 'backups of an ensemble under load', () => {
       // A member that stops hands its duty over; one that is killed is replaced after half a minute.
       for (let round = 0; round < (isLong ? 4 : 1); round++) {
         const before = await upTo()
-        await until('a part of the log', async () => (await upTo()) > before)
+        if (!isLong || round === 0) await until('a part of the log', async () => (await upTo()) > before)
         const id = await onDuty()
         if (isLong) await ensemble.kill(id)
         else await ensemble.stop(id)
-        const others = ensemble.running
-        expect(others).toHaveLength(2)
+        expect(ensemble.running).toHaveLength(MEMBERS - 1)
         const after = await upTo()
         await until('the log to go on with another member', async () => (await upTo()) > after, 90_000)
         await ensemble.start(id)
