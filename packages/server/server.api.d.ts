@@ -972,6 +972,7 @@ export declare class NodeStore {
     slot(node: number): number;
     pathOf(node: number): string;
     get used(): number;
+    get freeBytes(): number;
     pathAt(node: number): string | undefined;
     add(path: string, parent: number, hash?: number): number;
     namespaceOf(node: number): number;
@@ -1805,6 +1806,7 @@ export declare const rows: {
     readonly maxClientCnxns: Row<number>;
     readonly maxSessions: Row<number>;
     readonly clientMemoryBytes: Row<number>;
+    readonly dataMemoryBytes: Row<number>;
     readonly maxCnxns: Row<number>;
     readonly globalOutstandingLimit: Row<number>;
     readonly juteMaxBufferBytes: Row<number>;

@@ -17,10 +17,10 @@ import { PartsPacker } from '../persistence/index.ts'
 import type { PipelineContext, RequestPipeline } from '../pipeline/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { AuditLog } from '../audit/index.ts'
-import { accessListLimit } from './access-list-limit.ts'
 import { AuthPolicy } from './auth-policy.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { ConnectionRegistry } from './connection-registry.ts'
+import { dataLimits } from './data-limits.ts'
 import { DeferredReads } from './deferred-reads.ts'
 import { RequestThrottler } from './flow-control.ts'
 import { FlushQueue } from './flush-queue.ts'
@@ -224,7 +224,11 @@ export class ClientService {
     this.watches = new WatchManager(tree.options.hashKey)
     this.watchNotifier = new WatchNotifier(this.watches, acls, stats.watches)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
-    const listLimit = accessListLimit(platform)
+    const limits = dataLimits({
+      ...platform,
+      dataMemory: settings.dataMemoryBytes,
+      freeBytes: () => tree.store.freeBytes,
+    })
     const onQuotaExceeded = quotaWarnings(platform, tree.options.hashKey)
     this.pipeline = createPipeline({
       tree,
@@ -245,7 +249,7 @@ export class ClientService {
           createParts: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
           onQuotaExceeded,
-          ...listLimit,
+          ...limits,
         }),
       defer: runLater,
       onSessionCreated: ({ id, timeout }) => {

@@ -432,6 +432,13 @@ export const logEvents = {
     { isLimited: true },
   ),
 
+  'quota.memory': warn(
+    'Refused a write that makes the data larger: the memory for data is full',
+    'The process takes as much memory as `dataMemory` allows, or nine tenths of its heap. `zabra_memory_limit_bytes{space="data"}` is the limit.',
+    'Delete znodes, give all members more memory, or raise `dataMemory`.',
+    { isLimited: true },
+  ),
+
   // TLS
 
   'tls.reloaded': info('{subject} have changed; new connections use them'),

@@ -90,6 +90,17 @@ export const connectionRows = {
     description:
       'Memory for watches, identities, unread replies, incomplete and waiting requests of all clients together, and for sessions. When it is spent, the connection that holds most is closed.',
   }),
+  dataMemoryBytes: row({
+    group: requests,
+    key: 'dataMemory',
+    property: 'zookeeper.dataMemory',
+    type: size('B'),
+    defaultValue: 0,
+    defaultText: 'three quarters of the memory of the container or machine',
+    apacheDefault: 'no such limit',
+    description:
+      'Memory of the process above which no write may make the data larger: creations, and longer data, are refused with QuotaExceeded until there is room. The leader decides. Above nine tenths of the heap they are refused too.',
+  }),
   maxCnxns: row({
     group: requests,
     key: 'maxCnxns',

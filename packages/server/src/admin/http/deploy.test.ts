@@ -80,7 +80,7 @@ function namesIn(query: string): string[] {
   const bare = query
     .replaceAll(/"[^"]*"|\[[^\]]*\]|\$\w+/g, '')
     .replaceAll(/\{[^}]*\}/g, '')
-    .replaceAll(/\b(?:by|on|without) ?\([^)]*\)/g, '')
+    .replaceAll(/\b(?:by|on|without|ignoring) ?\([^)]*\)/g, '')
   return [...bare.matchAll(/\b[a-z][\w:]*\b(?!\s*\()/g)]
     .map(([name]) => name)
     .filter((name) => !/^(?:and|or|unless|by|on|offset|\d+\w)$/.test(name) && !name.includes(':'))

@@ -1,5 +1,6 @@
 import { counterOf, epochOf } from '@zabra/protocol'
 import type { OwnCertificate, Pauses, System } from '@zabra/runtime'
+import { dataMemoryLimit } from '../../connections/data-limits.ts'
 import type { LeaderMetrics, RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
 import { LIMITS_NAME, STATS_NAME, type QuotaNumbers, type Tree } from '../../core/tree/index.ts'
@@ -474,7 +475,11 @@ function* backupFamilies({ backups }: AdminTarget): Generator<string> {
 const MAX_COUNTER = 0xffff_ffff
 
 /** Yields the families about the process. */
-function* runtimeFamilies({ platform: { system, clock }, startedAt }: AdminTarget): Generator<string> {
+function* runtimeFamilies({
+  platform: { system, clock },
+  settings,
+  startedAt,
+}: AdminTarget): Generator<string> {
   const heap = system.heap?.()
   yield* gauge('process_resident_memory_bytes', system.residentMemory())
   const { open, max } = system.fileDescriptors()
@@ -487,7 +492,8 @@ function* runtimeFamilies({ platform: { system, clock }, startedAt }: AdminTarge
   const limits = system.memoryLimits?.()
   if (limits !== undefined) {
     yield family('zabra_memory_limit_bytes', 'gauge')
-    for (const [space, bytes] of Object.entries(limits))
+    const data = dataMemoryLimit(settings.dataMemoryBytes, system)
+    for (const [space, bytes] of Object.entries({ ...limits, data }))
       yield `zabra_memory_limit_bytes{space="${space}"} ${bytes === Infinity ? '+Inf' : bytes}\n`
   }
   const cpuMs = system.cpuTime?.()

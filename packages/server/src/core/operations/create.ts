@@ -106,9 +106,10 @@ function create(
   const before = pending.lookup(path)
   if (before?.exists === true) return reject(ErrorCode.NODEEXISTS)
   if (ownerKind(parent.owner, tree.options) === 'ephemeral') return reject(ErrorCode.NOCHILDRENFOREPHEMERALS)
-  // What clients do to quotas and lists must not keep the users of sessions from being stored.
+  // What clients do to quotas, lists and memory must not keep the users of sessions from being stored.
   if (!isSessionUser) {
     context.checkQuota(path, 1, data?.length ?? 0)
+    context.limitGrowth(path.length)
     context.limitAcls(acl)
   }
 

@@ -108,6 +108,13 @@ export class PrepareContext {
     reject(ErrorCode.QUOTAEXCEEDED)
   }
 
+  /** Rejects a write that makes the data larger by so many bytes while the memory is full: all members hold all data in their memory. */
+  limitGrowth(bytes: number): void {
+    if (bytes <= 0 || this.options.isMemoryFull?.() !== true) return
+    this.options.onMemoryFull?.()
+    reject(ErrorCode.QUOTAEXCEEDED)
+  }
+
   /** Rejects a write beyond a hard quota. As in Apache ZooKeeper, quotas count applied changes, not pending ones. */
   checkQuota(path: string, nodes: number, bytes: number): void {
     const subject = this.tree.quotas.deepest(path)

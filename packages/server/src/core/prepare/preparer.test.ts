@@ -352,3 +352,21 @@ it('a new access control list is refused while the others take too much memory, 
   fixture.apply({ op: 'delete', path: '/1' })
   expect(fixture.apply({ op: 'create', path: '/3', acl: long(3) })).toMatchObject({ path: '/3' })
 })
+
+it('while the memory is full, writes that make the data larger are refused, and all others are not', () => {
+  let isFull = false
+  const fixture = new PreparerFixture({ isMemoryFull: () => isFull })
+  const sized = (length: number) => 'x'.repeat(length)
+  fixture.apply({ op: 'create', path: '/a', data: sized(100) })
+  isFull = true
+  const refused = failure(ErrorCode.QUOTAEXCEEDED)
+  for (const op of ['create', 'create2', 'createContainer'] as const)
+    expect(fixture.prepare({ op, path: '/b' })).toEqual(refused)
+  expect(fixture.prepare({ op: 'setData', path: '/a', data: sized(101) })).toEqual(refused)
+  expect(fixture.breaches).toContain('memory')
+  for (const length of [100, 99])
+    expect(fixture.apply({ op: 'setData', path: '/a', data: sized(length) })).toMatchObject({ path: '/a' })
+  expect(fixture.apply({ op: 'delete', path: '/a' })).toMatchObject({ path: '/a' })
+  isFull = false
+  expect(fixture.create('/b')).toMatchObject({ path: '/b' })
+})

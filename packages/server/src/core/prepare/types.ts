@@ -32,6 +32,10 @@ export interface PreparerOptions {
   readonly maxAclBytes?: number | undefined
   /** Called for a write that is refused since its list is beyond `maxAclBytes`. */
   readonly onAclsFull?: () => void
+  /** Returns whether the memory is full, so that no write may make the data larger; never if left out. */
+  readonly isMemoryFull?: () => boolean
+  /** Called for a write that is refused since the memory is full. */
+  readonly onMemoryFull?: () => void
   /** Called for a write that exceeds a quota and is accepted nevertheless. */
   readonly onQuotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }

@@ -21,6 +21,8 @@ const MASK = SIZE - 1
 /** Room of a segment at first. The first one doubles up to `SIZE`: most trees are small. */
 const FIRST_SIZE = 256
 
+/** Bytes of a node in all columns, about. */
+const NODE_BYTES = 100
 /** Bytes of the stat that clients see. */
 const STAT_BYTES = 68
 /** Bytes that follow the data of a node in a snapshot: ACL id, stored stat, owner. */
@@ -160,6 +162,11 @@ export class NodeStore {
   /** Upper bound of all indices that were ever used. */
   get used(): number {
     return this.#used
+  }
+
+  /** Bytes that nodes which were removed have left for others. */
+  get freeBytes(): number {
+    return (this.#used - this.count) * NODE_BYTES + this.#slabs.freeBytes
   }
 
   /** Returns the path of an index below `used`; undefined when no node has the index now. */

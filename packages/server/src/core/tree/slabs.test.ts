@@ -47,6 +47,29 @@ describe('slotSize', () => {
 })
 
 describe('Slabs', () => {
+  it('counts the bytes of removed values, which new values of their size use again', () => {
+    const slabs = new Slabs()
+    const { places } = crowd(slabs)
+    const before = slabs.freeBytes
+    const slot = slotSize(100)
+    for (const [slab, offset] of places.filter((_, at) => at % 20 === 0)) slabs.free(slab, offset)
+    expect(slabs.freeBytes).toBe(before + 1000 * slot)
+    for (let i = 0; i < 1000; i++) slabs.put(filled(100, 2))
+    expect(slabs.freeBytes).toBe(before)
+    slabs.put(filled(20_000, 1))
+    slabs.free(slabs.slab, slabs.offset)
+    expect(slabs.freeBytes).toBe(before)
+  })
+
+  it('counts no bytes of slabs that are dropped', () => {
+    const slabs = new Slabs()
+    const { places } = crowd(slabs)
+    for (const [slab, offset] of places) slabs.free(slab, offset)
+    // The slab that is being filled stays.
+    expect(slabs.freeBytes).toBeLessThanOrEqual(1 << 18)
+    expect(slabs.freeBytes).toBeGreaterThan(0)
+  })
+
   it(`returns the same values as a Map of copies, in ${RUNS} random histories`, () => {
     const step = fc.record({
       do: fc.constantFrom('put', 'put', 'free', 'overwrite'),

@@ -52,6 +52,8 @@ export class Slabs {
   /** Slab of the value stored last; its offset is in `offset`. */
   slab = -1
   offset = 0
+  /** Bytes of slots without a value. */
+  freeBytes = 0
 
   /** Stores a copy, at `slab` and `offset`. */
   put(data: Uint8Array): void {
@@ -95,6 +97,7 @@ export class Slabs {
     const held = this.#slabs[slab]!
     held.live--
     if (held.slot === 0) return this.#drop(held)
+    this.freeBytes += held.slot
     const { filling, open } = this.#classes.get(held.slot)!
     // The slab that is being filled stays: else a value that is stored and removed in turns would allocate a slab each time.
     if (held.live === 0 && held !== filling) {
@@ -112,6 +115,7 @@ export class Slabs {
     if (length === 0) return
     const held = length > LARGEST_SLOT ? this.#add(length, 0) : this.#withRoom(slotSize(length))
     held.live++
+    this.freeBytes -= held.slot
     this.slab = held.id
     if (held.free.length > 0) this.offset = held.free.pop()!
     else {
@@ -139,10 +143,12 @@ export class Slabs {
     const bytes = new Uint8Array(size)
     const view = new DataView(bytes.buffer)
     const id = this.#freeIds.pop() ?? this.#slabs.length
+    if (slot > 0) this.freeBytes += size
     return (this.#slabs[id] = { id, bytes, view, slot, free: [], live: 0, fresh: 0 })
   }
 
-  #drop({ id }: Slab): void {
+  #drop({ id, bytes, slot }: Slab): void {
+    if (slot > 0) this.freeBytes -= bytes.length
     this.#slabs[id] = undefined
     this.#freeIds.push(id)
   }

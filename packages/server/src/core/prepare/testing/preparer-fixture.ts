@@ -59,6 +59,7 @@ export class PreparerFixture {
     skipACL = false,
     quotaRequiresAdmin = false,
     maxAclBytes = Infinity,
+    isMemoryFull = (): boolean => false,
   } = {}) {
     this.tree = new Tree({ extendedTypes, digest: true })
     this.preparer = new Preparer({
@@ -70,6 +71,8 @@ export class PreparerFixture {
       reconfigEnabled: false,
       maxAclBytes,
       onAclsFull: () => void this.breaches.push('access lists'),
+      isMemoryFull,
+      onMemoryFull: () => void this.breaches.push('memory'),
       onQuotaExceeded: (subject, { what, isHard, limit, use }) =>
         this.breaches.push(`${subject} ${isHard ? 'hard' : 'soft'} ${what} ${use} of ${limit}`),
     })
