@@ -60,6 +60,54 @@ it('a request reaches the handler with path, query, headers, address and body', 
   expect([response.status, response.headers.get('x-z'), await response.text()]).toEqual([201, '1', 'made'])
 })
 
+it('a body whose client ends its direction after it is read whole, however slowly, and answered', async () => {
+  let text = ''
+  let begun!: () => void
+  const isBegun = new Promise<void>((resolve) => (begun = resolve))
+  let release!: () => void
+  const isReleased = new Promise<void>((resolve) => (release = resolve))
+  await serve(async ({ body }) => {
+    begun()
+    await isReleased
+    for await (const chunk of body) {
+      text += new TextDecoder().decode(chunk)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    return { status: 200, body: `${text.length} bytes` }
+  })
+  const sent = 'abcdefghij'.repeat(7000)
+  const socket = await open()
+  let answer = ''
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  socket.end(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${sent.length}\r\n\r\n${sent}`)
+  await isBegun
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+  release()
+  await reset(socket)
+  expect(text === sent).toBe(true)
+  expect(answer).toContain('70000 bytes')
+  expect(failures).toEqual([])
+})
+
+it('a body that ends early fails at once, however slowly it is read', async () => {
+  let failure: unknown
+  let failed!: () => void
+  const isFailed = new Promise<void>((resolve) => (failed = resolve))
+  await serve(async ({ body }) => {
+    try {
+      for await (const _ of body) await new Promise((resolve) => setImmediate(resolve))
+    } catch (error) {
+      failure = error
+      failed()
+    }
+    return { status: 200 }
+  })
+  const socket = await open()
+  socket.end(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n${'a'.repeat(70_000)}`)
+  await isFailed
+  expect(failure).toBeInstanceOf(Error)
+})
+
 it('a handler that rejects is answered with 500 and reported', async () => {
   const url = await serve(() => Promise.reject(new Error('broken')))
   const response = await fetch(url)

@@ -75,7 +75,8 @@ class HttpConnections {
   readonly #details = new Map<PacedSocket, ConnectionDetails>()
   /** Those of an address in the order of their last response. */
   readonly #byAddress = new ByAddress<PacedSocket>()
-  readonly #busy = new Set<PacedSocket>()
+  /** Those with a request in progress. */
+  readonly #busy = new Map<PacedSocket, IncomingMessage>()
   /** Node enforces its own limits of time only in servers that listen themselves. */
   readonly #deadlines = new Map<PacedSocket, NodeJS.Timeout>()
   #isClosing = false
@@ -87,6 +88,8 @@ class HttpConnections {
   add(socket: PacedSocket, details: ConnectionDetails): void {
     if (this.#details.size >= this.#limits.connections) this.#evict()
     socket.on('error', () => {})
+    // Node ends the response and drops what is left of the body once it sees the end of a client that has sent its whole request.
+    socket.holdsEnd = () => this.#busy.get(socket)?.complete === true
     this.#details.set(socket, details)
     this.#byAddress.add(details.host, socket)
     socket.once('close', () => {
@@ -105,7 +108,7 @@ class HttpConnections {
   beginRequest(message: IncomingMessage): boolean {
     const socket = socketOf(message)
     if (this.#busy.has(socket)) return false
-    this.#busy.add(socket)
+    this.#busy.set(socket, message)
     this.#awaitBody(message)
     return true
   }
@@ -126,6 +129,7 @@ class HttpConnections {
   /** Moves the connection to the end of the order of eviction. */
   endRequest(socket: PacedSocket): void {
     this.#busy.delete(socket)
+    socket.passEnd()
     const details = this.#details.get(socket)
     if (details === undefined) return
     if (this.#isClosing) {

@@ -12,11 +12,12 @@ afterEach(() => {
 })
 
 /** Opens a connection. Resolves to its ends, of which one is paced. */
-async function pair(): Promise<[peer: Socket, paced: PacedSocket]> {
+async function pair(isHalfOpen = true): Promise<[peer: Socket, paced: PacedSocket]> {
   server ??= createServer({ allowHalfOpen: true })
   if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening')
   const peer = connect((server.address() as AddressInfo).port, '127.0.0.1')
   const [accepted] = (await once(server, 'connection')) as [Socket]
+  accepted.allowHalfOpen = isHalfOpen
   const paced = new PacedSocket(accepted)
   sockets.push(peer, paced)
   return [peer.on('error', () => {}), paced]
@@ -125,4 +126,51 @@ it('what is written arrives before the end, and a reset of the peer is reported'
   const failed = once(broken, 'error') as Promise<[NodeJS.ErrnoException]>
   other.resetAndDestroy()
   expect((await failed)[0].code).toBe('ECONNRESET')
+})
+
+it.each([true, false])(
+  'what a peer sends before its end is passed on after a pause, and then its end (half open: %s)',
+  async (isHalfOpen) => {
+    const [peer, paced] = await pair(isHalfOpen)
+    const sent = Buffer.from(Array.from({ length: SLICE_BYTES + 100 }, (_, i) => i % 251))
+    paced.pause()
+    paced.read(0)
+    const ended = once(paced.source, 'end')
+    peer.end(sent)
+    // Part of it is in the stream, the rest in the socket below, which ends once that has been read too.
+    await received(paced, sent.length)
+    paced.once('data', () => void paced.pause())
+    paced.resume()
+    await ended
+    for (let i = 0; i < 10; i++) await nextTurn()
+    const rest: Buffer[] = []
+    paced.on('data', (chunk: Buffer) => rest.push(chunk))
+    const isEnd = once(paced, 'end')
+    paced.resume()
+    await isEnd
+    expect(Buffer.concat(rest).equals(sent.subarray(SLICE_BYTES))).toBe(true)
+    // The other direction ends with it unless it may be half open.
+    if (isHalfOpen) paced.end('answer')
+    let answer = ''
+    peer.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+    await once(peer, 'end')
+    expect(answer).toBe(isHalfOpen ? 'answer' : '')
+    if (!paced.destroyed) await once(paced, 'close')
+  },
+)
+
+it('what a peer sends before its end is passed on after a pause where the other direction has ended before', async () => {
+  const [peer, paced] = await pair()
+  paced.pause()
+  paced.end()
+  peer.end('body')
+  paced.read(0)
+  if (!paced.source.destroyed) await once(paced.source, 'close')
+  expect(paced.destroyed).toBe(false)
+  let text = ''
+  paced.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const closed = once(paced, 'close')
+  paced.resume()
+  await closed
+  expect(text).toBe('body')
 })

@@ -19,6 +19,8 @@ let turnEnd: number | undefined
  */
 export class PacedSocket extends Duplex {
   readonly source: Socket
+  /** Returns true while the end of the peer must wait for `passEnd`, although all before it was read. */
+  holdsEnd: (() => boolean) | undefined
   /** Whether the reader has asked for bytes, and none were there. */
   #awaitsBytes = false
 
@@ -31,17 +33,35 @@ export class PacedSocket extends Duplex {
     else this.push(slice)
   }
 
+  /** Passes on the end of the peer, if it has come. */
+  readonly passEnd = (): void => {
+    if (this.destroyed || !this.source.readableEnded) return
+    if (this.holdsEnd === undefined) this.push(null)
+    // The reader may have it wait because of the bytes before it.
+    else if (this.readableLength > 0) this.once('data', this.passEnd)
+    else if (!this.holdsEnd()) this.push(null)
+  }
+
   constructor(source: Socket) {
-    super({ readableHighWaterMark: SLICE_BYTES, writableHighWaterMark: source.writableHighWaterMark })
+    super({
+      readableHighWaterMark: SLICE_BYTES,
+      writableHighWaterMark: source.writableHighWaterMark,
+      allowHalfOpen: source.allowHalfOpen,
+    })
     this.source = source
+    // It would close at its end, while the last slices wait for the reader.
+    source.allowHalfOpen = true
     source.on('readable', () => {
       if (!this.#awaitsBytes) return
       this.#awaitsBytes = false
       inTurn(this.#passSlice)
     })
-    source.on('end', () => this.push(null))
+    source.on('end', this.passEnd)
     source.on('error', (error) => this.destroy(error))
-    source.on('close', () => this.destroy())
+    source.on('close', () => {
+      // After both ends it closes by itself, once the reader has read what was received.
+      if (!source.readableEnded || !source.writableFinished) this.destroy()
+    })
     source.on('timeout', () => this.emit('timeout'))
   }
 

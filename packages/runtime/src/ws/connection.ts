@@ -54,6 +54,8 @@ export class WebSocketConnection implements Connection {
   #cause: Error | undefined
   #full = false
   #paused = false
+  /** Whether the WebSocket is closed; `closed` is called once what was received before is delivered. */
+  #hasEnded = false
   #closed = false
   #isDestroyed = false
   readonly #partial = new PartialMessage()
@@ -135,6 +137,7 @@ export class WebSocketConnection implements Connection {
     this.#cause ??= cause
     this.#queued = []
     this.#webSocket.terminate()
+    if (this.#hasEnded) this.#clock.immediate(() => this.#deliver())
   }
 
   #received(chunk: Uint8Array): void {
@@ -142,7 +145,7 @@ export class WebSocketConnection implements Connection {
     this.#ping = undefined
     if (ping !== undefined) this.#answer(ping)
     this.#partial.push(chunk)
-    if (this.#partial.byteSize > 0 && !this.#closed) this.#events?.held?.()
+    if (this.#partial.byteSize > 0 && !this.#hasEnded) this.#events?.held?.()
   }
 
   /** A ping has arrived. Of those in one chunk the last is answered, as RFC 6455 allows: a chunk may have a thousand. */
@@ -191,29 +194,38 @@ export class WebSocketConnection implements Connection {
   }
 
   #deliver(): void {
-    while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#queued.length > 0) {
+    while (!this.#paused && !this.#isDestroyed && this.#queued.length > 0) {
       const bytes = this.#queued.shift()!
       const data = this.#queued.length === 0 ? bytes.subarray(0, this.#queuedInLast) : bytes
       if (data.length > 0) this.#events!.data(data)
     }
-    if (!this.#paused && !this.#closed) this.#webSocket.resume()
+    if (this.#queued.length > 0 || this.#closed) return
+    if (this.#hasEnded) this.#close()
+    else if (!this.#paused) this.#webSocket.resume()
   }
 
   #sent(): void {
-    if (!this.#full || this.#closed || this.bufferedBytes > 0) return
+    if (this.#full && !this.#hasEnded && this.bufferedBytes === 0) this.#drained()
+  }
+
+  #drained(): void {
     this.#full = false
     this.#events?.drain()
   }
 
   #closedBy(code: number): void {
     this.#cancelPing()
-    if (!this.#closed) this.#deliver()
-    this.#closed = true
     const isOrderly = this.#isDestroyed || [NORMAL, NO_STATUS, GOING_AWAY].includes(code)
-    const cause =
-      this.#cause ??
-      (isOrderly ? undefined : new NetworkError(`The WebSocket broke (close code ${code})`, 'ECONNRESET'))
-    this.#events?.closed(cause)
+    if (!isOrderly) this.#cause ??= new NetworkError(`The WebSocket broke (close code ${code})`, 'ECONNRESET')
+    this.#hasEnded = true
+    // A reader that has paused until its output is sent waits for nothing any more.
+    if (this.#full && this.#queued.length > 0) this.#drained()
+    this.#deliver()
+  }
+
+  #close(): void {
+    this.#closed = true
+    this.#events?.closed(this.#cause)
   }
 
   #pingAfter(ms: number): void {

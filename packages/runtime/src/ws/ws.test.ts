@@ -261,6 +261,42 @@ describe('a WebSocket listener', () => {
     await probe.until(() => probe.length === 1)
   })
 
+  it.each([
+    ['the closing frame', [frame(0x88, [3, 232])], false],
+    ['the end of the connection', [], true],
+    ['both', [frame(0x88, [3, 232])], true],
+  ])('delivers what arrived before %s, and then the end, after a pause', async (_, last, isEnd) => {
+    const server = await serve()
+    const raw = await rawWebSocket(server.port)
+    const probe = await server.next()
+    probe.onData = () => probe.connection.pause()
+    const messages = 1200
+    raw.write(Buffer.concat([...Array.from({ length: messages }, (_, i) => frame(0x82, [i & 255])), ...last]))
+    if (isEnd) raw.end()
+    await probe.until(() => probe.length > 0)
+    while (probe.length < messages || probe.closed === undefined) {
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+      expect(probe.closed !== undefined && probe.length < messages).toBe(false)
+      probe.connection.resume()
+      await server.clock.untilIdle()
+    }
+    expect([...probe.bytes]).toEqual(Array.from({ length: messages }, (_, i) => i & 255))
+  })
+
+  it('that has ended while reading is paused is closed when its owner destroys it', async () => {
+    const server = await serve()
+    const raw = await rawWebSocket(server.port)
+    const probe = await server.next()
+    probe.onData = () => probe.connection.pause()
+    raw.resume().end(Buffer.concat([frame(0x82, [1]), frame(0x82, [2]), frame(0x88, [3, 232])]))
+    await once(raw, 'close')
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect([probe.length, probe.closed]).toEqual([1, undefined])
+    probe.connection.destroy()
+    await server.clock.untilIdle()
+    expect([probe.length, probe.closed, probe.faults]).toEqual([1, { cause: undefined }, []])
+  })
+
   it('has the identity of a TLS client', async () => {
     const path = (name: string): string => new URL(`../testdata/tls/${name}`, import.meta.url).pathname
     const server = await serve(
