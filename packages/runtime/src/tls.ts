@@ -37,11 +37,14 @@ export interface TlsOptions {
   readonly verifyHostName?: boolean | undefined
   /** Whether `connect` reads the identity in the server's certificate, for `Connection.peer`. By default, false. */
   readonly identifiesServer?: boolean | undefined
-  /** Most concurrent handshakes; further connections are refused. By default, 250; 0 is no limit. */
+  /**
+   * Most concurrent handshakes. A further connection replaces one of an address that has more of them than its own, or one without a
+   * ClientHello after a second, and is refused where there is none. By default, 250; 0 is no limit.
+   */
   readonly handshakeLimit?: number | undefined
   /**
-   * Whether a connection over `handshakeLimit` is accepted, and the oldest handshake of the address with most of them closed. By default,
-   * false.
+   * Whether a connection over `handshakeLimit` is always accepted, and the oldest handshake of the address with most of them closed: for
+   * ports with few clients. By default, false.
    */
   readonly replacesHandshakes?: boolean | undefined
   /** Timeout of a handshake in milliseconds. By default, 10 000. */

@@ -1,6 +1,8 @@
 import { Socket } from 'node:net'
-import { expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { PendingSockets } from './pending-sockets.ts'
+
+afterEach(() => void vi.restoreAllMocks())
 
 /** Returns a socket whose peer has a port of its own. */
 function socketFrom(port: number, host = '10.0.0.9'): Socket {
@@ -23,6 +25,34 @@ it('a new socket over the limit is refused, or replaces the oldest one where str
     expect(pending.size).toBe(2)
     for (const socket of sockets) socket.destroy()
   }
+})
+
+it('a flood from any number of addresses keeps none out for more than a second, and replaces none that has spoken', () => {
+  let now = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  const refused: string[] = []
+  const pending = new PendingSockets('a TLS handshake', { limit: 3, timeoutMs: 60_000 })
+  const sockets: Socket[] = []
+  const admit = (host: string): boolean => {
+    const socket = socketFrom(sockets.length, host)
+    sockets.push(socket)
+    return pending.admit(socket, ({ message }) => void refused.push(message))
+  }
+  for (const host of ['10.0.0.1', '10.0.0.2', '10.0.0.3']) admit(host)
+  pending.spoke(sockets[0]!)
+  now = 999
+  expect(admit('10.0.0.4')).toBe(false)
+  now = 1000
+  expect(['10.0.0.5', '10.0.0.6', '10.0.0.7'].map(admit)).toEqual([true, true, false])
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, true, true, true, false, false, true])
+  expect(refused).toEqual([
+    expect.stringContaining('10.0.0.4:3 is refused: 3 others are still at a TLS handshake'),
+    expect.stringContaining('10.0.0.2:1 is refused: newer connections are at a TLS handshake'),
+    expect.stringContaining('10.0.0.3:2 is refused: newer connections are at a TLS handshake'),
+    expect.stringContaining('10.0.0.7:6 is refused: 3 others are still at a TLS handshake'),
+  ])
+  expect(pending.size).toBe(3)
+  for (const socket of sockets) socket.destroy()
 })
 
 it('over the limit the address with most sockets loses its oldest one to another address', () => {

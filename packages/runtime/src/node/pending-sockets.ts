@@ -6,6 +6,8 @@ import { ByAddress } from './by-address.ts'
 interface Pending {
   readonly key: string
   readonly host: string
+  /** When it was accepted, in milliseconds. */
+  readonly since: number
   readonly timer: NodeJS.Timeout
   readonly refuse: (reason: string, code: string) => void
 }
@@ -18,15 +20,22 @@ export interface PendingSocketLimits {
   readonly replacesOldest?: boolean
 }
 
+/** Milliseconds after which a socket that is silent loses its place to a new one. */
+const SILENCE_MS = 1000
+
 /**
  * Limits the number of accepted sockets that are not ready yet, during a handshake for example, and their time. Over the limit the
- * oldest one of the address, or network of IPv6, with most of them is closed, so that a flood from one keeps no other out.
+ * oldest one of the address, or network of IPv6, with most of them is closed, so that a flood from one keeps no other out. Where no address
+ * has more than that of a new one, a socket that stays silent is closed, so that a flood from many addresses keeps none out either. Others
+ * keep their places: clients that connect at once would replace each other before any of them is ready.
  */
 export class PendingSockets {
   readonly #limits: PendingSocketLimits
   readonly #what: string
   readonly #pending = new Map<string, Pending>()
   readonly #byAddress = new ByAddress<Pending>()
+  /** Oldest first. */
+  readonly #silent = new Set<Pending>()
 
   /** `what` is what the sockets wait for, such as "a TLS handshake". */
   constructor(what: string, limits: PendingSocketLimits) {
@@ -59,11 +68,18 @@ export class PendingSockets {
       timeoutMs,
     )
     timer.unref()
-    const pending = { key, host, timer, refuse }
+    const pending = { key, host, since: performance.now(), timer, refuse }
     this.#pending.set(key, pending)
+    this.#silent.add(pending)
     this.#byAddress.add(host, pending)
     socket.once('close', () => this.#remove(pending))
     return true
+  }
+
+  /** Notes that a socket is not silent any more. */
+  spoke(socket: Socket): void {
+    const pending = this.#pending.get(remoteName(socket))
+    if (pending !== undefined) this.#silent.delete(pending)
   }
 
   /** Removes a socket that is ready. A TLS socket counts as the socket that it wraps. */
@@ -72,20 +88,23 @@ export class PendingSockets {
     if (pending !== undefined) this.#remove(pending)
   }
 
-  /** Closes the oldest socket of the address with most of them. Returns false, and closes none, if `host` would have as many with a new one. */
+  /** Closes a socket in favour of a new one. Returns false, and closes none, if all have as much right to their places. */
   #makeRoom(host: string): boolean {
     const { limit, replacesOldest = false } = this.#limits
     const group = this.#byAddress.largest()
-    if (!replacesOldest && this.#byAddress.countOf(host) + 1 >= group.size) return false
-    const [oldest] = group
-    this.#remove(oldest!)
-    oldest!.refuse(`newer connections are at ${this.#what}, and there may be ${limit} of them`, 'ETOOMANY')
+    const hasMore = group.size > this.#byAddress.countOf(host) + 1
+    const [victim] = replacesOldest || hasMore ? group : this.#silent
+    const isSilent = !replacesOldest && !hasMore
+    if (victim === undefined || (isSilent && performance.now() - victim.since < SILENCE_MS)) return false
+    this.#remove(victim)
+    victim.refuse(`newer connections are at ${this.#what}, and there may be ${limit} of them`, 'ETOOMANY')
     return true
   }
 
   #remove(pending: Pending): void {
     clearTimeout(pending.timer)
     this.#byAddress.delete(pending.host, pending)
+    this.#silent.delete(pending)
     if (this.#pending.get(pending.key) === pending) this.#pending.delete(pending.key)
   }
 }

@@ -171,6 +171,8 @@ export class NodeTlsNetwork implements TlsNetwork {
       }
       awaitHello(socket, {
         ready: ({ needsRetry, giveBack }) => {
+          // From here on the queue closes those that take too long.
+          pending.spoke(socket)
           const handshake: Handshake = {
             host: socket.remoteAddress ?? '',
             asksForCertificate: clientAuth !== 'none',

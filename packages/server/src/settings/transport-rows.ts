@@ -185,7 +185,8 @@ export const transportRows = {
     type: integer(-1),
     defaultValue: 250,
     apacheDefault: '-1',
-    description: 'Concurrent TLS handshakes; further connections are rejected. -1 means no limit.',
+    description:
+      'Concurrent TLS handshakes. A further connection replaces one of an address that has more of them than its own, or one that has been silent for a second, and is rejected where there is none. -1 means no limit.',
   }),
   sslAuthProvider: row({
     group,
