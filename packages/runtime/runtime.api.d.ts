@@ -20,6 +20,7 @@
 //   DiskReader
 //   DiskSpace
 //   DiskWriter
+//   FileMode
 //   HandshakeStats
 //   Hash
 //   HttpHandler
@@ -181,6 +182,7 @@ export interface Disk {
     makeFolder(path: string): Promise<void>;
     size(path: string): Promise<number>;
     modifiedAt(path: string): Promise<number>;
+    modeOf?(path: string): Promise<FileMode | undefined>;
     readFile(path: string): Promise<Uint8Array>;
     replaceFile(path: string, bytes: Uint8Array, options?: {
         readonly isSecret?: boolean;
@@ -219,6 +221,11 @@ export interface DiskWriter {
     sync(): Promise<void>;
     truncate(length: number): Promise<void>;
     close(): Promise<void>;
+}
+
+export interface FileMode {
+    readonly bits: number;
+    readonly isRoots: boolean;
 }
 
 // http.d.ts
@@ -555,6 +562,7 @@ export declare class NodeDisk implements Disk {
     makeFolder(path: string): Promise<void>;
     size(path: string): Promise<number>;
     modifiedAt(path: string): Promise<number>;
+    modeOf(path: string): Promise<FileMode | undefined>;
     readFile(path: string): Promise<Uint8Array>;
     replaceFile(path: string, bytes: Uint8Array, { isSecret }?: {
         isSecret?: boolean | undefined;

@@ -28,6 +28,7 @@
 //   LogFullError
 //   MemberAddress
 //   MemberConfiguration
+//   OpenSecretFile
 //   RecoveryError
 //   ServedPort
 //   Server
@@ -38,6 +39,7 @@
 //   checkFiles
 //   createServer
 //   defaults
+//   openSecretFiles
 //   parseConfiguration
 //   printConfiguration
 //   tlsUses
@@ -1555,6 +1557,17 @@ export interface AuditVerification {
 
 export declare function verifyAudit(files: readonly string[], { disk, sha256, wanted, onProgress }: AuditVerification): Promise<ChainState>;
 
+// secret-files.d.ts
+
+export interface OpenSecretFile {
+    readonly key: string;
+    readonly path: string;
+    readonly evidence: string;
+    readonly command: string;
+}
+
+export declare function openSecretFiles(settings: ServerSettings, disk: Disk): Promise<readonly OpenSecretFile[]>;
+
 // server-types.d.ts
 
 export interface Server {
@@ -1675,6 +1688,7 @@ export interface Row<T> {
     readonly description: string;
     readonly isSecret?: true;
     readonly isPath?: true;
+    readonly isSecretFile?: true;
     readonly isOwn?: true;
     readonly isPropertyOnly?: true;
 }

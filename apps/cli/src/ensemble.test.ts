@@ -163,7 +163,7 @@ describe('zabra admin log-level', () => {
   it('prints the levels, and refuses a part that does not exist', async () => {
     expect(await succeed('admin', 'log-level')).toBe('all as the program of the server has it\n')
     const { code, err } = await run('admin', 'log-level', 'debug', '--part', 'elections', ...ADMIN)
-    expect([code, err]).toEqual([9, expect.stringContaining('election, log')])
+    expect([code, err]).toEqual([9, expect.stringContaining('election, file, log')])
     expect((await run('admin', 'log-level', 'loud', ...ADMIN)).code).toBe(2)
     expect((await run('admin', 'log-level', '--for', '1m', ...ADMIN)).code).toBe(2)
   })

@@ -1,5 +1,5 @@
 // oxlint-disable no-restricted-imports -- the node disk is tested in a real folder
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { platform, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -74,6 +74,17 @@ describe.each(disks)('%s', (_, disk, root) => {
 })
 
 describe('NodeDisk', () => {
+  it.skipIf(platform() === 'win32')('says who may use a file', async () => {
+    const disk = new NodeDisk()
+    const path = `${real}/secret`
+    await disk.replaceFile(path, bytes('s'), { isSecret: true })
+    const isRoots = statSync(path).uid === 0
+    expect(await disk.modeOf(path)).toEqual({ bits: 0o600, isRoots })
+    chmodSync(path, 0o664)
+    expect(await disk.modeOf(path)).toEqual({ bits: 0o664, isRoots })
+    await expect(disk.modeOf(`${real}/none`)).rejects.toThrow(/ENOENT/)
+  })
+
   it('creates a folder with its parents, and names the path where it cannot', async () => {
     const disk = new NodeDisk()
     await disk.makeFolder(`${real}/deep/er/and/deeper`)

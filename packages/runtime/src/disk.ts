@@ -11,6 +11,8 @@ export interface Disk {
   size(path: string): Promise<number>
   /** Resolves to the time at which the contents of a file changed last, in milliseconds since 1970. */
   modifiedAt(path: string): Promise<number>
+  /** Resolves to who may use a file. Absent, or resolving to undefined, where files have no modes, as on Windows. */
+  modeOf?(path: string): Promise<FileMode | undefined>
   /** Reads a whole file, which should be small; use `openRead` for logs and snapshots. */
   readFile(path: string): Promise<Uint8Array>
   /**
@@ -30,6 +32,13 @@ export interface Disk {
   syncFolder(folder: string): Promise<void>
   /** Resolves to the size of the file system of `folder`, and to what is free for this user, in bytes. */
   space(folder: string): Promise<DiskSpace>
+}
+
+export interface FileMode {
+  /** What the owner, the group and others may do, such as 0o640. */
+  readonly bits: number
+  /** Whether the owner is root: a server of another user then reads the file as one of its group. */
+  readonly isRoots: boolean
 }
 
 export interface DiskSpace {

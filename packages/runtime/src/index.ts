@@ -32,7 +32,7 @@ export type {
 } from './tls.ts'
 export type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from './http.ts'
 export { DiskError } from './disk.ts'
-export type { Disk, DiskReader, DiskSpace, DiskWriter } from './disk.ts'
+export type { Disk, DiskReader, DiskSpace, DiskWriter, FileMode } from './disk.ts'
 export type { ByteTransform, Compression } from './compression.ts'
 export type { Cryptography, Hash } from './cryptography.ts'
 export { MemoryDisk } from './memory-disk.ts'

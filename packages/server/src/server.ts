@@ -7,6 +7,7 @@ import { Member, type MemberParts } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
 import { EventLogger } from './logging/index.ts'
 import { readClusterId } from './persistence/index.ts'
+import { SecretFiles } from './secret-files.ts'
 import type { Server } from './server-types.ts'
 import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
 import { FEATURE_LEVEL } from './version.ts'
@@ -36,14 +37,18 @@ export async function createServer(
       if (event !== undefined) audit.record(event)
     }
   const admin = new AdminServer(settings, logged, { audit, log })
+  const secretFiles = new SecretFiles(settings, logged)
   try {
+    await secretFiles.start()
     const backups = await ServerBackups.open(settings, logged)
     await admin.listen()
-    const member = await startMember(settings, logged, { admin, audit, backups, log, featureLevel })
+    const parts = { admin, audit, backups, secretFiles, log, featureLevel }
+    const member = await startMember(settings, logged, parts)
     audit?.recordServer('serverStart', 'success')
     return member
   } catch (error) {
     audit?.recordServer('serverStart', 'failure')
+    secretFiles.stop()
     await admin.close()
     await audit?.close()
     throw error
@@ -57,7 +62,7 @@ async function startMember(
     log,
     featureLevel,
     ...parts
-  }: Pick<MemberParts, 'admin' | 'audit' | 'backups'> & {
+  }: Pick<MemberParts, 'admin' | 'audit' | 'backups' | 'secretFiles'> & {
     readonly log: EventLogger
     readonly featureLevel: number
   },

@@ -1,6 +1,7 @@
 /** The server on a clock, network and disk of the caller, as tests and simulations need it. */
 export { createServer } from './server.ts'
 export { checkFiles, tlsUses, type FileProblem, type TlsUse } from './check-files.ts'
+export { openSecretFiles, type OpenSecretFile } from './secret-files.ts'
 export type { Server, ServerMetrics } from './server-types.ts'
 export type { TreeFindings } from './admin/http/tree-findings.ts'
 export type { ServedPort } from './connections/listeners.ts'

@@ -1,9 +1,9 @@
 import { adler32, OpCode } from '@zabra/protocol'
 import { DiskError, MemoryDisk, SeededRandom } from '@zabra/runtime'
-import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
+import { nodeCompression, nodeCryptography, NodeDisk } from '@zabra/runtime/node'
 import { FolderTarget, writeBackup, writeVerification, type BackupSource } from '@zabra/server/backup'
 import { loadSettings, parseConfiguration } from '@zabra/server/settings'
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -17,6 +17,7 @@ import { coresOf, timeServices } from './machine-facts.ts'
 import { checkAccessLists, checkMigration, startVariables } from './check-migration.ts'
 import { checkNetwork, type NetworkTools } from './check-network.ts'
 import { checkRunning, type ClusterAnswer } from './check-running.ts'
+import { examineConfigurations } from './examine.ts'
 import { FINDINGS, type Finding } from './finding.ts'
 
 const docs = new URL('../../../../docs/', import.meta.url)
@@ -121,6 +122,36 @@ describe('checkConfiguration', () => {
   ])('%j has the finding %s', async (text, id) => {
     expect(await check(text)).toContain(id)
   })
+})
+
+describe('examineConfigurations', () => {
+  it.skipIf(process.platform === 'win32')(
+    'finds files with secrets that other users may read or write, with the command that mends it',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'zabra-doctor-'))
+      const [file, tokens, secret] = ['zoo.cfg', 'tokens', 'secret'].map((name) => join(folder, name))
+      writeFileSync(
+        file!,
+        `clientPort=2181\ndataDir=${folder}\nadmin.tokensFile=${tokens}\nsessionSecretFile=${secret}\n`,
+      )
+      writeFileSync(tokens!, `ci:view:${'0'.repeat(64)}\n`)
+      writeFileSync(secret!, 'x'.repeat(32), { mode: 0o600 })
+      chmodSync(tokens!, 0o664)
+      const found: Finding[] = []
+      for await (const one of examineConfigurations({ disk: new NodeDisk() }, [file!]))
+        if (one.id === 'secret-file') found.push(one)
+      expect(found).toMatchObject([
+        {
+          id: 'secret-file',
+          where: tokens,
+          evidence: expect.stringMatching(
+            /^admin\.tokensFile: its mode is 664, its group may .*write it, all users may read it$/,
+          ),
+          remedy: `Run chmod ${process.getuid!() === 0 ? '640' : '600'} ${tokens} as its owner.`,
+        },
+      ])
+    },
+  )
 })
 
 describe('checkMachine', () => {

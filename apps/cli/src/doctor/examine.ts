@@ -30,7 +30,7 @@ export async function* examineConfigurations(
   const { settings } = loaded
   if (settings !== undefined) {
     // Loaded with the first configuration: the code of the server takes its time.
-    const [{ checkTls }, { checkFiles }] = await Promise.all([
+    const [{ checkTls }, { checkFiles, openSecretFiles }] = await Promise.all([
       import('./check-tls.ts'),
       import('@zabra/server/core'),
     ])
@@ -38,6 +38,8 @@ export async function* examineConfigurations(
     // Without networks: files of tokens and secrets; those for TLS are looked at above.
     for (const { name, text } of await checkFiles(settings, { disk }))
       yield finding('configuration', own, `${rowOf(name).key}: ${text}`, 'Mend what the message names.')
+    for (const { key, path, evidence, command } of await openSecretFiles(settings, disk))
+      yield finding('secret-file', path, `${key}: ${evidence}`, `Run ${command} as its owner.`)
     if (settings.ensemble !== undefined)
       yield* checkNetwork(own, settings.ensemble, settings.serverId, network)
   }

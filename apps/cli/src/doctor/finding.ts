@@ -10,6 +10,7 @@ export const FINDINGS = {
   'skip-acl': ['error', 'configuration.md'],
   'no-sync': ['error', 'configuration.md'],
   'known-password': ['error', 'configuration.md'],
+  'secret-file': ['warning', 'configuration.md#files-with-secrets'],
   'shared-disk': ['warning', 'configuration.md'],
   'members-differ': ['warning', 'configuration.md'],
   'plain-clients': ['warning', 'operate.md#encrypt-it'],

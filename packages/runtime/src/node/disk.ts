@@ -1,7 +1,14 @@
 import { constants } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { DiskError, type Disk, type DiskReader, type DiskSpace, type DiskWriter } from '../disk.ts'
+import {
+  DiskError,
+  type Disk,
+  type DiskReader,
+  type DiskSpace,
+  type DiskWriter,
+  type FileMode,
+} from '../disk.ts'
 
 /** The file system of this machine. Every failure is a `DiskError` that names the call, the file and the code. */
 export class NodeDisk implements Disk {
@@ -41,6 +48,12 @@ export class NodeDisk implements Disk {
 
   async modifiedAt(path: string): Promise<number> {
     return Math.floor((await attempt('look at', path, () => stat(path))).mtimeMs)
+  }
+
+  async modeOf(path: string): Promise<FileMode | undefined> {
+    if (process.platform === 'win32') return undefined
+    const { mode, uid } = await attempt('look at', path, () => stat(path))
+    return { bits: mode & 0o777, isRoots: uid === 0 }
   }
 
   readFile(path: string): Promise<Uint8Array> {

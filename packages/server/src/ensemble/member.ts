@@ -54,6 +54,8 @@ export interface MemberParts {
   readonly audit: AuditLog | undefined
   /** Undefined where the settings name no target. */
   readonly backups: ServerBackups | undefined
+  /** Stopped with the member. */
+  readonly secretFiles: { stop(): void }
 }
 
 /** How long a stop may take once the leader has permitted it, beside `stop.drainMs`, in milliseconds. */
@@ -64,6 +66,7 @@ export class Member implements Server, AdminTarget {
   readonly #context: MemberContext
   readonly #roles: RoleManager
   readonly #admin: AdminServer
+  readonly #secretFiles: MemberParts['secretFiles']
   readonly #drain: Drain
   readonly backups: ServerBackups | undefined
   readonly startedAt: number
@@ -89,6 +92,7 @@ export class Member implements Server, AdminTarget {
       admin,
       audit,
       backups,
+      secretFiles,
     }: MemberParts,
   ) {
     const stats = new ServerStats()
@@ -98,6 +102,7 @@ export class Member implements Server, AdminTarget {
     this.startedAt = startedAt
     this.#admin = admin
     this.backups = backups
+    this.#secretFiles = secretFiles
     this.failed = new Promise((resolve) => (this.#resolveFailed = resolve))
     this.#context = {
       settings,
@@ -383,6 +388,7 @@ export class Member implements Server, AdminTarget {
     this.#resolveFailed(error)
     this.#roles.abort('Closed: the server has failed')
     security.stop()
+    this.#secretFiles.stop()
     // The HTTP port stays open, for probes of liveness, until the owner closes the server.
     void clientPorts.close()
   }
@@ -401,6 +407,7 @@ export class Member implements Server, AdminTarget {
     this.#isStopped = true
     this.#roles.stop()
     security.stop()
+    this.#secretFiles.stop()
     const portsClosed = clientPorts.close()
     await snapshots.stop()
     await this.#roles.close()

@@ -104,6 +104,7 @@ export const adminRows = {
     key: 'admin.tokensFile',
     type: optional(text('a file')),
     isPath: true,
+    isSecretFile: true,
     defaultValue: undefined,
     defaultText: 'none',
     description:
@@ -274,6 +275,7 @@ function storeLocation(store: StoreName, description: string) {
     defaultText: `\`ssl.quorum.${store}.location\`, else \`ssl.${store}.location\``,
     description,
     isPath: true,
+    ...(store === 'keyStore' ? { isSecretFile: true } : {}),
   })
 }
 
@@ -298,6 +300,7 @@ function storePasswordPath(store: StoreName) {
     defaultText: 'none',
     description: `File with the password, which takes precedence over \`admin.ssl.${store}.password\`.`,
     isPath: true,
+    isSecretFile: true,
   })
 }
 

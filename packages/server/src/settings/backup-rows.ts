@@ -58,6 +58,7 @@ export const backupRows = {
     key: 'backup.encryption.keyFile',
     type: optional(text('a file')),
     isPath: true,
+    isSecretFile: true,
     defaultValue: undefined,
     defaultText: 'none: backups are not encrypted',
     description: 'File with the key of backups: 64 hexadecimal digits.',
@@ -98,6 +99,7 @@ export const backupRows = {
     key: 'backup.s3.credentialsFile',
     type: optional(text('a file')),
     isPath: true,
+    isSecretFile: true,
     defaultValue: undefined,
     defaultText: 'none',
     description:

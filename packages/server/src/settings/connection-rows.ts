@@ -35,6 +35,7 @@ export const connectionRows = {
     key: 'sessionSecretFile',
     type: optional(text('a file with at least 16 random bytes')),
     isPath: true,
+    isSecretFile: true,
     defaultValue: undefined,
     defaultText:
       'made in `dataDir`; members that log in or use TLS share one; others have none, with a warning',

@@ -55,7 +55,21 @@ const statusTitles: Record<KeyStatus, string> = {
 
 /** Returns the reference page of all settings, as Markdown. */
 export function renderDocs(): string {
-  return `${introduction}${groups().map(renderGroup).join('\n')}\n${renderVariables()}\n${renderKnown()}`
+  return `${introduction}${renderSecretFiles()}${groups().map(renderGroup).join('\n')}\n${renderVariables()}\n${renderKnown()}`
+}
+
+function renderSecretFiles(): string {
+  const keys = settingNames.map(rowOf).flatMap(({ key, isSecretFile }) => (isSecretFile ? [code(key)] : []))
+  return `## Files with secrets
+
+These keys name files with private keys, passwords, secrets or the hashes of tokens: ${keys.join(', ')}.
+Only the user of the server should be able to read and write them: \`chmod 600 FILE\`. A file that belongs to root may also be readable
+for a group, that of the server: \`chmod 640 FILE\`, or \`defaultMode: 0440\` for a secret of Kubernetes.
+
+A server warns of each file that others may read or write, at its start and when a mode has changed (event \`file.open-secret\`), and starts all the same.
+\`zabra doctor --config\` reports them as \`secret-file\`. Nothing is checked on Windows, where files have no modes.
+
+`
 }
 
 function groups(): Group[] {

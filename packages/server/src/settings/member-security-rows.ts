@@ -53,6 +53,7 @@ export const memberSecurityRows = {
     key: 'ssl.quorum.keyStore.location',
     property: 'zookeeper.ssl.quorum.keyStore.location',
     ...location('none; needed for `sslQuorum` and `portUnification`'),
+    isSecretFile: true,
     description:
       'File with the private key of this member, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
   }),
@@ -68,6 +69,7 @@ export const memberSecurityRows = {
     key: 'ssl.quorum.keyStore.passwordPath',
     property: 'zookeeper.ssl.quorum.keyStore.passwordPath',
     ...location('none'),
+    isSecretFile: true,
     description: 'File with the password, which takes precedence over `ssl.quorum.keyStore.password`.',
   }),
   quorumKeyStoreType: row({
@@ -98,6 +100,7 @@ export const memberSecurityRows = {
     key: 'ssl.quorum.trustStore.passwordPath',
     property: 'zookeeper.ssl.quorum.trustStore.passwordPath',
     ...location('none'),
+    isSecretFile: true,
     description: 'File with the password, which takes precedence over `ssl.quorum.trustStore.password`.',
   }),
   quorumTrustStoreType: row({
@@ -303,6 +306,7 @@ export const memberSecurityRows = {
     group,
     key: 'quorumSecretFile',
     ...location('none'),
+    isSecretFile: true,
     apacheDefault: 'not supported',
     description:
       'File with a secret of at least 32 characters that all members share, such as the output of `openssl rand -base64 32`. Each member proves to the others that it knows the secret. The same on all members, and not together with members that run Apache ZooKeeper; it does not encrypt.',

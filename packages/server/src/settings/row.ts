@@ -50,6 +50,8 @@ export interface Row<T> {
   readonly isSecret?: true
   /** Set if the value is a path; relative paths are resolved against the working folder. */
   readonly isPath?: true
+  /** Set if the value is the path of a file that only the user of the server should be able to read and write. */
+  readonly isSecretFile?: true
   /** Set if Apache ZooKeeper has no such key, so that nothing is said about how it reads a value. */
   readonly isOwn?: true
   /** Set if Apache ZooKeeper reads it as a system property only and ignores it in zoo.cfg. */

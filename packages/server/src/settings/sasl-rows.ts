@@ -21,6 +21,7 @@ export const saslRows = {
     key: 'sasl.digest.usersFile',
     type: optional(text('a file with lines name=password')),
     isPath: true,
+    isSecretFile: true,
     defaultValue: undefined,
     defaultText: 'unset',
     apacheDefault: 'not supported',
@@ -32,6 +33,7 @@ export const saslRows = {
     property: 'java.security.auth.login.config',
     type: optional(text('a JAAS file')),
     isPath: true,
+    isSecretFile: true,
     defaultValue: undefined,
     defaultText: 'unset',
     description:

@@ -44,6 +44,7 @@ export const transportRows = {
     key: 'ssl.keyStore.location',
     property: 'zookeeper.ssl.keyStore.location',
     ...location('none; needed for TLS'),
+    isSecretFile: true,
     description:
       'File with the private key, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
   }),
@@ -62,6 +63,7 @@ export const transportRows = {
     key: 'ssl.keyStore.passwordPath',
     property: 'zookeeper.ssl.keyStore.passwordPath',
     ...location('none'),
+    isSecretFile: true,
     description: 'File with the password, which takes precedence over `ssl.keyStore.password`.',
   }),
   sslKeyStoreType: row({
@@ -95,6 +97,7 @@ export const transportRows = {
     key: 'ssl.trustStore.passwordPath',
     property: 'zookeeper.ssl.trustStore.passwordPath',
     ...location('none'),
+    isSecretFile: true,
     description: 'File with the password, which takes precedence over `ssl.trustStore.password`.',
   }),
   sslTrustStoreType: row({

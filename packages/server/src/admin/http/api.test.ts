@@ -172,7 +172,7 @@ describe('the level of the log', () => {
     const body = '{"part": "elections", "level": "debug"}'
     const { status, text } = await server.http.request('/api/v1/log-level', { method: 'PUT', body })
     expect(status).toBe(400)
-    expect(text).toContain('admin, audit, backup, client, config, data, election, log')
+    expect(text).toContain('admin, audit, backup, client, config, data, election, file, log')
   })
 
   it('is one of four, and cannot be changed where the logger of the program has none', async () => {
