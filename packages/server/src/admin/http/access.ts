@@ -1,3 +1,4 @@
+import { sha256 } from '@zabra/protocol'
 import { addressBlockOf, type Clock, type HttpRequest } from '@zabra/runtime'
 import { addIdentities, authenticate, identitiesOfCertificate, ipMatches } from '../../core/auth/index.ts'
 import type { Identity } from '../../core/types.ts'
@@ -12,7 +13,7 @@ export interface Refusal {
   readonly retryAfterSeconds?: number
 }
 
-/** Failed logins of an address, or network of IPv6, after which it has to wait. */
+/** Wrong credentials of an address, or network of IPv6, after which it has to wait. */
 const FREE_FAILURES = 3
 const MAX_WAIT_MS = 30_000
 /** How long after the last one they are remembered. A login that succeeds ends nothing: its owner may guess others in between. */
@@ -20,12 +21,20 @@ const MEMORY_MS = 600_000
 /** Addresses whose failures are remembered; the oldest is forgotten first. */
 const MAX_ADDRESSES = 1000
 
+/** Wrong credentials of an address that are known when they come again; the oldest are forgotten first. */
+const MAX_KNOWN = 8
+/** Longer credentials are not remembered. */
+const MAX_KNOWN_LENGTH = 2048
+
 /** The failed logins of an address. Times are on the monotonic clock. */
 interface Failures {
+  /** How many, without those that repeat one of `known`: they tell their caller nothing. */
   readonly count: number
   readonly at: number
   /** Until when it has to wait. */
   readonly until: number
+  /** Hashes of the last wrong credentials, oldest first. */
+  readonly known: readonly string[]
 }
 
 /** What a request proves by a certificate, and by its header; `refused` for wrong credentials. */
@@ -70,7 +79,7 @@ export class AdminAccess {
       proved === 'refused' ? NO_ROLES : this.#rolesOf((proved ?? []).filter(({ scheme }) => scheme !== 'ip'))
     // A digest proves some identity whatever its password is: only one that has a role is a login.
     const isGuess = isDigest(request) && header !== 'refused' && this.#rolesOf(header ?? []).size === 0
-    if (header === 'refused' || isGuess) this.#countFailure(host)
+    if (header === 'refused' || isGuess) this.#countFailure(host, String(request.headers['authorization']))
     if (roles.has(role)) return undefined
     if (proved === 'refused') return { status: 401, error: 'Not authenticated' }
     if (this.#rolesOfAddress(host).has(role)) {
@@ -179,18 +188,25 @@ export class AdminAccess {
     return (this.#failures.get(addressBlockOf(host))?.until ?? 0) - this.#clock.monotonic()
   }
 
-  #countFailure(host: string): void {
+  /** Has the address wait after a guess. A caller that repeats wrong credentials, such as a revoked token, delays no other of its address. */
+  #countFailure(host: string, credentials: string): void {
     this.#onFailedLogin()
     const block = addressBlockOf(host)
     const at = this.#clock.monotonic()
-    const before = this.#failures.get(block)
-    const count = before !== undefined && at - before.at < MEMORY_MS ? before.count + 1 : 1
+    const last = this.#failures.get(block)
+    const before = last !== undefined && at - last.at < MEMORY_MS ? last : NO_FAILURES
+    const hash = credentials.length > MAX_KNOWN_LENGTH ? undefined : hashOf(credentials)
+    if (hash !== undefined && before.known.includes(hash)) return
+    const count = before.count + 1
     const waitMs = count < FREE_FAILURES ? 0 : Math.min(MAX_WAIT_MS, 1000 * 2 ** (count - FREE_FAILURES))
+    const known = hash === undefined ? before.known : [...before.known, hash].slice(-MAX_KNOWN)
     this.#failures.delete(block)
-    this.#failures.set(block, { count, at, until: at + waitMs })
+    this.#failures.set(block, { count, at, until: at + waitMs, known })
     if (this.#failures.size > MAX_ADDRESSES) this.#failures.delete(this.#failures.keys().next().value!)
   }
 }
+
+const NO_FAILURES: Pick<Failures, 'count' | 'known'> = { count: 0, known: [] }
 
 /** Returns the identities of both, undefined without any credentials. */
 const joined = (
@@ -208,6 +224,10 @@ function isMember({ scheme, id }: Identity, member: string): boolean {
   if (scheme === 'ip') return ipMatches(id, pattern)
   return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern
 }
+
+/** Returns a hash, which is kept in place of credentials: a wrong password may be nearly right. */
+const hashOf = (credentials: string): string =>
+  String.fromCharCode(...sha256(new TextEncoder().encode(credentials)))
 
 const NO_ROLES: ReadonlySet<AdminRole> = new Set()
 

@@ -214,8 +214,10 @@ describe('access to the HTTP port', () => {
 
   it('is denied to an address for a while after three failed logins, but for requests without one', async () => {
     await start()
-    const headers = { authorization: `Basic ${btoa('ada:wrong')}` }
-    for (let i = 0; i < 3; i++) expect((await get('/commands/configuration', { headers })).status).toBe(401)
+    const headersOf = (password: string) => ({ authorization: `Basic ${btoa(`ada:${password}`)}` })
+    for (const password of ['a', 'b', 'c'])
+      expect((await get('/commands/configuration', { headers: headersOf(password) })).status).toBe(401)
+    const headers = headersOf('wrong')
     expect(await get('/commands/configuration', { headers })).toMatchObject({
       status: 429,
       headers: { 'retry-after': '1' },
@@ -229,9 +231,11 @@ describe('access to the HTTP port', () => {
 
   it('slows down guesses at a digest, which proves an identity without a role', async () => {
     await start({ superDigest: 'super:c2VjcmV0' })
-    const headers = { authorization: 'digest super:guess' }
     const statuses: number[] = []
-    for (let i = 0; i < 4; i++) statuses.push((await get('/commands/stat_reset', { headers })).status)
+    for (let i = 0; i < 4; i++) {
+      const headers = { authorization: `digest super:${i}` }
+      statuses.push((await get('/commands/stat_reset', { headers })).status)
+    }
     expect(statuses).toEqual([403, 403, 403, 429])
   })
 
