@@ -34,6 +34,23 @@ async function diskWith(...parts: readonly Uint8Array[]): Promise<MemoryDisk> {
   return disk
 }
 
+/** Returns the offset and the length of each read of a disk, while it is read. */
+function readsOf(disk: MemoryDisk): [offset: number, length: number][] {
+  const reads: [number, number][] = []
+  const openRead = disk.openRead.bind(disk)
+  disk.openRead = async (path) => {
+    const reader = await openRead(path)
+    const read = reader.read.bind(reader)
+    return Object.assign(reader, {
+      read: (into: Uint8Array, offset: number) => {
+        reads.push([offset, into.length])
+        return read(into, offset)
+      },
+    })
+  }
+  return reads
+}
+
 /** Scans a log of these parts. Resolves to how the scan ended and the zxids that it visited. */
 async function scan(...parts: readonly Uint8Array[]): Promise<ScanEnd & { readonly zxids: number[] }> {
   return scanFrom(undefined, ...parts)
@@ -81,10 +98,38 @@ describe('a scan of a log', () => {
     expect(end).toMatchObject({ end: 16 + 9 * (300_000 + FRAME) + 45, entries: 9, isTorn: false })
   })
 
-  it('stops where its visitor says so, and continues from there', async () => {
+  it('reads each byte once, wherever an entry crosses the end of what it holds in memory', async () => {
+    const held = 1 << 20
+    for (const crossing of [-2, -1, 0, 1, 2]) {
+      const first = entry(1, held - HEADER.length - FRAME + crossing)
+      const disk = await diskWith(HEADER, first, entry(2, held - FRAME), entry(3))
+      const reads = readsOf(disk)
+      const { entries, size, isTorn } = await scanLog(disk, PATH, () => {})
+      expect([crossing, entries, isTorn]).toEqual([crossing, 3, false])
+      expect(reads).toEqual([
+        [0, held],
+        [held, held],
+        [2 * held, size - 2 * held],
+      ])
+    }
+  })
+
+  it('visits all entries that it holds in memory without a turn of the event loop or a microtask between', async () => {
+    const events: string[] = []
+    await scanLog(await diskWith(HEADER, entry(1), entry(2), entry(3)), PATH, ({ zxid }) => {
+      events.push(`visit ${zxid}`)
+      queueMicrotask(() => events.push('microtask'))
+    })
+    expect(events.slice(0, 4)).toEqual(['visit 1', 'visit 2', 'visit 3', 'microtask'])
+  })
+
+  it('stops where its visitor says so, and continues from there without a look at what is before', async () => {
     const disk = await diskWith(HEADER, entry(1), entry(2), entry(3))
     const { end, entries, isTorn } = await scanLog(disk, PATH, () => false)
     expect([end, entries, isTorn]).toEqual([16 + 53, 1, false])
+    const reads = readsOf(disk)
+    await scanLog(disk, PATH, () => {}, { offset: end, last: 1 })
+    expect(reads).toEqual([[end, 2 * 53]])
     expect(await scanFrom({ offset: end, last: 1 }, HEADER, entry(1), entry(2), entry(3))).toMatchObject({
       zxids: [2, 3],
       entries: 2,
@@ -179,7 +224,9 @@ describe('the header of a log', () => {
     ['another first byte in a short file', '5b'],
     ['another eighth byte in a short file', '5a4b4c4700000003'],
   ])('is refused with %s', async (_, bytes) => {
-    await expect(scan(hexBytes(bytes))).rejects.toThrow('Expected the header of a transaction log')
+    const scanning = scan(hexBytes(bytes))
+    await expect(scanning).rejects.toThrow('Expected the header of a transaction log')
+    await expect(scanning).rejects.toThrow('In this file no transaction is sound before it')
   })
 })
 
@@ -241,6 +288,12 @@ describe('an entry', () => {
     expect(await scan(HEADER, entry(3), ...stale)).toMatchObject(ended)
     expect(await scanFrom({ offset: 16, last: 3 }, HEADER, entry(2), ...stale)).toMatchObject(ended)
     await expect(scanFrom({ offset: 16, last: 2 }, HEADER, entry(2), ...stale)).rejects.toThrow('follows')
+  })
+
+  it('of zxid 0 is named as sound before bytes that are none', async () => {
+    await expect(scan(HEADER, entry(0), entry(1).with(20, 9))).rejects.toThrow(
+      'up to 0x0 are sound before it',
+    )
   })
 
   it('of zxid 0 behind bytes that are none is not skipped', async () => {

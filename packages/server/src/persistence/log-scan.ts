@@ -64,7 +64,7 @@ export async function scanLog(
   const reader = await disk.openRead(path)
   const file = new ReadAheadFile(reader)
   try {
-    return await new LogScan(file, path, await reader.size()).run(visit, from, pause)
+    return await new LogScan(file, path, await reader.size(), from).run(visit, pause)
   } finally {
     await file.drain()
     await reader.close()
@@ -75,22 +75,24 @@ class LogScan {
   readonly #file: ReadAheadFile
   readonly #path: string
   readonly #size: number
+  readonly #from: ScanStart | undefined
   #window: Uint8Array = new Uint8Array(0)
   #view = new DataView(this.#window.buffer)
   /** Offset in the file of the first byte of the window. */
   #base = 0
-  #last: Zxid = -1
+  #last: Zxid
 
-  constructor(file: ReadAheadFile, path: string, size: number) {
+  constructor(file: ReadAheadFile, path: string, size: number, from: ScanStart | undefined) {
     this.#file = file
     this.#path = path
     this.#size = size
+    this.#from = from
+    this.#last = from?.last ?? -1
   }
 
-  async run(visit: (entry: RawEntry) => boolean | void, from?: ScanStart, pause?: Pause): Promise<ScanEnd> {
-    if (from === undefined && !(await this.#header())) return this.#ended(0, 0, this.#size > 0)
-    let at = from?.offset ?? LOG_HEADER_BYTES
-    this.#last = from?.last ?? -1
+  async run(visit: (entry: RawEntry) => boolean | void, pause?: Pause): Promise<ScanEnd> {
+    if (this.#from === undefined && !(await this.#header())) return this.#ended(0, 0, this.#size > 0)
+    let at = this.#from?.offset ?? LOG_HEADER_BYTES
     let entries = 0
     for (;;) {
       if (at + ENTRY_HEAD_BYTES > this.#size) return this.#stopped(at, entries)
@@ -108,7 +110,7 @@ class LogScan {
         adler32(this.#window, start, start + length, 1, this.#view) === checksum
       if (!sound) return this.#stopped(at, entries)
       const zxid = this.#zxid(start, length, at)
-      const marked = end < this.#size && this.#window[end - this.#base] === ENTRY_END
+      const marked = this.#window[end - this.#base] === ENTRY_END
       if (!marked) {
         // The checksum covers the payload; only the mark may be missing, and only at the end of the file.
         const rest = await this.#readRest(end)
@@ -189,12 +191,13 @@ class LogScan {
     return rest
   }
 
+  /** Returns whether the window, which never begins behind `at`, has these bytes. */
   #isInWindow(at: number, length: number): boolean {
-    return at >= this.#base && at + length <= this.#base + this.#window.length
+    return at + length <= this.#base + this.#window.length
   }
 
   async #fetch(at: number, length: number): Promise<void> {
-    const tail = at >= this.#base ? this.#window.subarray(at - this.#base) : this.#window.subarray(0, 0)
+    const tail = this.#window.subarray(at - this.#base)
     this.#window = await this.#file.readFrom(at, length, tail, this.#size)
     const read = this.#window.length
     this.#view = new DataView(this.#window.buffer, this.#window.byteOffset, this.#window.byteLength)

@@ -15,7 +15,7 @@ export function findWholeEntry(rest: Uint8Array, last: Zxid): number {
   const claimed = rest.length < ENTRY_HEAD_BYTES ? 0 : view.getInt32(8)
   let left = SEARCH_BYTES
   const from = claimed >= TXN_HEADER_BYTES && claimed <= MAX_ENTRY_BYTES ? ENTRY_HEAD_BYTES + claimed + 1 : 1
-  for (let at = from; at + ENTRY_HEAD_BYTES + TXN_HEADER_BYTES + 1 <= rest.length; at++) {
+  for (let at = from; at + ENTRY_HEAD_BYTES < rest.length; at++) {
     if (view.getUint32(at) !== 0) continue
     const length = view.getInt32(at + 8)
     const end = at + ENTRY_HEAD_BYTES + length

@@ -56,6 +56,24 @@ describe('a replacement of all files', () => {
     }
   })
 
+  it('takes as many syncs for many logs and snapshots as for few', async () => {
+    const syncs = async (more: number): Promise<number> => {
+      const { fixture, snapshot } = await create(5)
+      for (let i = 1; i <= more; i++) {
+        fixture.disk.putFile(`${FOLDER}/log.10${i}`, new Uint8Array())
+        fixture.disk.putFile(`${FOLDER}/snapshot.10${i}`, new Uint8Array())
+      }
+      let count = 0
+      fixture.disk.injectFault = (operation) => {
+        if (operation === 'sync') count++
+        return undefined
+      }
+      await replaceAllFiles(fixture.disk, silentLogger, FOLDERS, snapshot)
+      return count
+    }
+    expect(await syncs(9)).toBe(await syncs(0))
+  })
+
   it('is finished by a start, where the decision has a line end or none', async () => {
     for (const end of ['\n', '']) {
       const { fixture, snapshot } = await create(5)
