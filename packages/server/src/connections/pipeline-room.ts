@@ -24,6 +24,11 @@ export class PipelineRoom {
     this.#maxBytes = maxBytes
   }
 
+  /** Bytes of the requests in flight. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** Connections that wait. */
   get size(): number {
     return this.#waiting.size

@@ -150,13 +150,15 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const canStart =
       !this.#client.flow.isBackpressured &&
       (canStartEarly ? this.#queue.canStart(write) : this.#queue.length === 0 && !this.#mustDeferReads()) &&
-      this.#isAdmitted(type, end - start)
+      this.#isAdmitted(type, end - start, canStartEarly)
     if (canStart && !canStartEarly) return this.#read(xid, type, reader, turnTime)
     const { pipeline } = this.#service
     if (canStart && write) {
       const { outstanding, transactions } = pipeline
       const ahead = this.#queue.length
       const request = this.#submit(xid, type, reader, turnTime)
+      // Its session has moved, or cannot be ended here.
+      if (!this.#isOpen()) return
       request.arrived(end - start, ahead, outstanding, transactions)
       this.#queue.push(request.started(this.#client.identityBytes))
     } else {
@@ -200,7 +202,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       const before = this.#unfinishedBytes()
       const first = this.#queue.isReady && !this.#mustDeferReads() ? this.#queue.first : undefined
       const next = first ?? (this.#queue.canStartDeferred ? this.#queue.firstDeferred : undefined)
-      if (next === undefined || !this.#isAdmitted(next.type, next.to - next.from)) break
+      if (next === undefined || !this.#isAdmitted(next.type, next.to - next.from, next.canStartEarly)) break
       if (next === first) this.#processFirst()
       else {
         this.#startDeferred()
@@ -375,10 +377,12 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#limitWatches()
   }
 
-  /** Whether a request may be executed now; else its connection waits for a later turn, or for room in the pipeline. */
-  #isAdmitted(type: number, bytes: number): boolean {
-    if ((type === OpCode.sync || isWrite(type)) && !this.#service.pipelineRoom.admits(this.#client))
-      return false
+  /**
+   * Whether a request may be executed now; else its connection waits for a later turn, or for room in the pipeline. `entersPipeline` says
+   * whether it is submitted: one that has its result must not wait for room that others of its kind hold.
+   */
+  #isAdmitted(type: number, bytes: number, entersPipeline: boolean): boolean {
+    if (entersPipeline && !this.#service.pipelineRoom.admits(this.#client)) return false
     if (!isCostly(type, bytes) || this.#service.turnShares.admitsCostly()) return true
     this.#client.waitForTurn()
     return false

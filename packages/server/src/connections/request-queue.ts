@@ -85,9 +85,12 @@ export class QueuedRequest implements RequestHeader, RequestArrival {
     return this
   }
 
-  /** Notes what the pipeline holds of a request that starts, beside its bytes. */
+  /**
+   * Notes what the pipeline holds of a request that was submitted, beside its bytes: nothing of one that is refused, or that has nothing to
+   * wait for.
+   */
   started(identityBytes: number): this {
-    this.pipelineBytes = this.requestBytes + identityBytes
+    if (!isWaiting(this)) this.pipelineBytes = this.requestBytes + identityBytes
     return this
   }
 

@@ -1,0 +1,84 @@
+import { OpCode } from '@zabra/protocol'
+import { expect, it } from 'vitest'
+import type { RawClient } from '../testing/test-server.ts'
+import { EnsembleFixture, type Learner } from './testing/ensemble-fixture.ts'
+
+/** Bytes of all writes and syncs in flight, at which further ones wait. */
+const ROOM = 64 << 20
+
+/** A client of a follower, and the room of that for writes and syncs. */
+async function withFollower(options?: Parameters<typeof EnsembleFixture.start>[0]) {
+  const ensemble = await EnsembleFixture.start(options)
+  const learner = ensemble.learners[0]!
+  const client = await learner.fixture.connect()
+  const { pipelineRoom } = learner.fixture.clientService
+  return {
+    ensemble,
+    learner,
+    client,
+    room: pipelineRoom,
+    /** Takes all room, as other connections do. */
+    fill: () => pipelineRoom.take(ROOM),
+  }
+}
+
+/** Sends a write that cannot be decoded, which a follower refuses. */
+const sendMalformed = (client: RawClient, xid: number, bytes = 1): void =>
+  client.ask(xid, OpCode.setData, (w) => w.raw(new Uint8Array(bytes).fill(0x7f)))
+
+it('a follower replies to a refused write behind others of its client while there is no room for more', async () => {
+  const { ensemble, client, fill } = await withFollower()
+  ensemble.holdsCommits = true
+  client.create(1, '/a')
+  sendMalformed(client, 2)
+  await ensemble.settle()
+  fill()
+  await ensemble.commitHeld()
+  expect(client.takeReceived()).toEqual(['1:0', '2:-5'])
+})
+
+it('a refused write takes no room', async () => {
+  const { ensemble, client, room } = await withFollower()
+  ensemble.holdsCommits = true
+  client.create(1, '/a')
+  await ensemble.settle()
+  const { bytes } = room
+  expect(bytes).toBeGreaterThan(0)
+  sendMalformed(client, 2, 100_000)
+  await ensemble.settle()
+  expect(room.bytes).toBe(bytes)
+})
+
+it('a client ends its local session while there is no room for writes', async () => {
+  const { ensemble, client, fill } = await withFollower({ localSessions: true })
+  fill()
+  client.ask(1, OpCode.closeSession)
+  await ensemble.settle()
+  expect(client.takeReceived()).toEqual(['1:0'])
+})
+
+it('a write of a session that has moved takes no room', async () => {
+  const { ensemble, learner, client, room } = await withFollower({ hasObservers: true })
+  await ensemble.settle()
+  expect(room.bytes).toBe(0)
+  moveAway(learner, client)
+  await ensemble.settle()
+  client.set(1, '/', 'x')
+  await ensemble.settle()
+  expect([client.closed, room.bytes]).toEqual([true, 0])
+})
+
+it('the end of a session that has moved takes no room', async () => {
+  const { ensemble, learner, client, room } = await withFollower({ hasObservers: true })
+  moveAway(learner, client)
+  await ensemble.settle()
+  client.ask(1, OpCode.closeSession)
+  await ensemble.settle()
+  expect([client.closed, room.bytes]).toEqual([true, 0])
+})
+
+/** Lets a session continue at an observer of a follower. */
+const moveAway = ({ fixture }: Learner, { session }: RawClient): void =>
+  fixture.clientService.runTurn(() =>
+    fixture.pipeline.revalidate(session!.sessionId, 10_000, { onRevalidated() {} } as never, 5),
+  )
