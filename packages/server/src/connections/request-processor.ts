@@ -102,9 +102,9 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     return this.#steps !== undefined
   }
 
-  /** Drops all requests: the connection is closed. */
+  /** Drops all requests: the connection is closed. Those in flight leave their room with their results. */
   cancel(): void {
-    this.#queue.clear()
+    this.#queue.abandon()
     this.#endChunkedReply()
   }
 
@@ -226,11 +226,11 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   }
 
   onApplied(write: AcceptedWrite, err: number): void {
-    if (!this.#isOpen()) return
+    if (!this.#isOpen()) return this.#queue.releaseAbandoned()
     const { stats, platform } = this.#service
     const { zxid } = write.logged.header
     if (stats.stages.isSampled(zxid)) stats.stages.applied(zxid, write.startedAt, platform.clock.monotonic())
-    if (isSessionMoved(write.logged.txn)) return this.#client.destroy('moved', SESSION_MOVED_REASON)
+    if (isSessionMoved(write.logged.txn)) this.#client.destroy('moved', SESSION_MOVED_REASON)
     const request = this.#shiftInFlight(write.type, write.xid)
     if (request === undefined) return
     const size = this.#client.replyWriter.writeReply(write, err)
@@ -242,8 +242,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
 
   onLost({ xid, type }: Pick<AcceptedWrite, 'xid' | 'type'>): void {
     if (type === OpCode.closeSession)
-      return this.#client.destroy('disk_full', 'Closed: its session could not be ended, the disk is full')
-    if (!this.#isOpen()) return
+      this.#client.destroy('disk_full', 'Closed: its session could not be ended, the disk is full')
     const request = this.#shiftInFlight(type, xid)
     if (request === undefined) return
     const { lastZxid } = this.#service.tree
@@ -590,12 +589,15 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   }
 
   /**
-   * Removes and returns the request in flight whose result has arrived; undefined when the connection is closed. Replies to the
-   * requests before it first, despite backpressure, since replies must keep their order.
+   * Removes and returns the request in flight whose result has arrived; undefined, once it has left its room, when the connection is
+   * closed. Replies to the requests before it first, despite backpressure, since replies must keep their order.
    */
   #shiftInFlight(type: number, xid?: number): QueuedRequest | undefined {
     while (this.#isOpen() && this.#queue.isReady) this.#processFirst()
-    if (!this.#isOpen()) return undefined
+    if (!this.#isOpen()) {
+      this.#queue.releaseAbandoned()
+      return undefined
+    }
     const first = this.#queue.shift()
     if (first?.type === type && (xid === undefined || first.xid === xid)) return first
     const { sessionId: session } = this.#client

@@ -2,7 +2,7 @@ import { BufferPool, ErrorCode, OpCode, Reader } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { PipelineRoom } from './pipeline-room.ts'
-import { QueuedRequest, RequestQueue, weightOf } from './request-queue.ts'
+import { QueuedRequest, RequestQueue, startedSync, weightOf } from './request-queue.ts'
 
 const queueOf = (pool = new BufferPool()): RequestQueue =>
   new RequestQueue(pool, new PipelineRoom(queueMicrotask))
@@ -82,6 +82,86 @@ describe('RequestQueue', () => {
     }
   })
 })
+
+describe('the room of requests in flight', () => {
+  const action = fc.oneof(
+    fc.record({ kind: fc.constantFrom('write', 'refused', 'deferred', 'sync'), bytes: fc.nat(2000) }),
+    fc.record({ kind: fc.constant('start'), err: fc.constantFrom(undefined, undefined, ErrorCode.OK, -5) }),
+    fc.record({ kind: fc.constantFrom('result', 'result', 'reply', 'close') }),
+  )
+
+  it('is that of the requests that were submitted and have no result, also once their connection is closed', () => {
+    const step = fc.record({ client: fc.nat(2), action })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
+        const room = new PipelineRoom(() => {})
+        const clients = [0, 1, 2].map(() => new ModelClient(room))
+        for (const { client, action: one } of steps) {
+          clients[client]!.act(one)
+          expect(room.bytes).toBe(clients.reduce((sum, { held }) => sum + held, 0))
+        }
+        for (const one of clients) while (one.inFlight.length > 0) one.act({ kind: 'result' })
+        expect(room.bytes).toBe(0)
+      }),
+      { seed: 7, numRuns: 100 },
+    )
+  })
+})
+
+/** A connection that uses its queue as `RequestProcessor` does, and what the pipeline holds for it. */
+class ModelClient {
+  readonly queue: RequestQueue
+  /** What the requests without a result hold, oldest first. */
+  readonly inFlight: number[] = []
+  isClosed = false
+
+  constructor(room: PipelineRoom) {
+    this.queue = new RequestQueue(new BufferPool(), room)
+  }
+
+  get held(): number {
+    return this.inFlight.reduce((sum, bytes) => sum + bytes, 0)
+  }
+
+  act({ kind, bytes = 0, err }: { kind: string; bytes?: number; err?: number | undefined }): void {
+    const { queue } = this
+    if (kind === 'result') return this.#takeResult()
+    if (this.isClosed) return
+    if (kind === 'close') {
+      this.isClosed = true
+      queue.abandon()
+    } else if (kind === 'start') this.#startDeferred(err)
+    else if (kind === 'reply') {
+      while (queue.isReady && queue.first !== queue.firstDeferred) queue.shift()
+    } else if ((kind === 'write' || kind === 'refused') && queue.canStart(true)) {
+      const refusal = kind === 'refused' ? ErrorCode.NOAUTH : ErrorCode.OK
+      queue.push(new QueuedRequest(1, OpCode.setData, 0, refusal).arrived(bytes, 0, 0, 0).started(100))
+      if (kind === 'write') this.inFlight.push(bytes + 100)
+    } else {
+      const type = kind === 'sync' ? OpCode.sync : OpCode.setData
+      const request = new QueuedRequest(1, type, 0, ErrorCode.OK, [], true).arrived(bytes, 0, 0, 0)
+      queue.pushDeferred(request, new Uint8Array(bytes), 0, bytes)
+    }
+  }
+
+  #startDeferred(err: number | undefined): void {
+    const { firstDeferred, canStartDeferred } = this.queue
+    if (firstDeferred === undefined || !canStartDeferred) return
+    const { type, requestBytes } = firstDeferred
+    if (type === OpCode.sync) this.queue.replaceDeferred(startedSync(firstDeferred, err).started(50))
+    else this.queue.replaceDeferred(new QueuedRequest(1, type, 0, err).arrivedAs(firstDeferred).started(50))
+    if (err === undefined || (err === ErrorCode.OK && type !== OpCode.sync))
+      this.inFlight.push(requestBytes + 50)
+  }
+
+  #takeResult(): void {
+    const bytes = this.inFlight.shift()
+    if (bytes === undefined) return
+    if (this.isClosed) return this.queue.releaseAbandoned()
+    while (this.queue.isReady) this.queue.shift()
+    expect(this.queue.shift()?.pipelineBytes).toBe(bytes)
+  }
+}
 
 describe('a write behind deferred reads', () => {
   const small = { largestData: 1000, mostChildren: 100 }

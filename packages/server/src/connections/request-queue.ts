@@ -212,6 +212,8 @@ export class RequestQueue {
   #bodyBytes = 0
   /** The sum of `pipelineBytes`. */
   #pipelineBytes = 0
+  /** The `pipelineBytes` of the requests in flight of a closed connection. */
+  readonly #abandoned = new RingBuffer(0)
 
   /** Takes the buffers of deferred bodies from `pool`. Requests in flight take `room`. */
   constructor(pool: BufferPool, room: Pick<PipelineRoom, 'take' | 'release'>) {
@@ -337,9 +339,13 @@ export class RequestQueue {
     this.#count(request)
   }
 
-  clear(): void {
+  /** Drops all requests: the connection takes no more results. Those in flight keep their room until `releaseAbandoned`. */
+  abandon(): void {
+    for (let index = 0; index < this.length; index++) {
+      const request = this.#requests.at(index)!
+      if (!isWaiting(request)) this.#abandoned.push(request.pipelineBytes)
+    }
     this.#requests.clear()
-    this.#release(this.#pipelineBytes)
     this.#firstDeferredIndex =
       this.deferredCount =
       this.#deferredReads =
@@ -347,6 +353,12 @@ export class RequestQueue {
       this.pendingSyncs =
       this.#bodyBytes =
         0
+  }
+
+  /** Releases the room of the oldest request in flight, whose result has come too late: the connection takes none. */
+  releaseAbandoned(): void {
+    this.abandon()
+    this.#release(this.#abandoned.shift())
   }
 
   #count(request: QueuedRequest): void {

@@ -1,4 +1,4 @@
-import { OpCode } from '@zabra/protocol'
+import { OpCode, writeAuthPacket } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { RawClient } from '../testing/test-server.ts'
 import { EnsembleFixture, type Learner } from './testing/ensemble-fixture.ts'
@@ -17,6 +17,7 @@ async function withFollower(options?: Parameters<typeof EnsembleFixture.start>[0
     learner,
     client,
     room: pipelineRoom,
+    reconnect: () => learner.fixture.connect({ resume: client.session! }),
     /** Takes all room, as other connections do. */
     fill: () => pipelineRoom.take(ROOM),
   }
@@ -75,6 +76,80 @@ it('the end of a session that has moved takes no room', async () => {
   client.ask(1, OpCode.closeSession)
   await ensemble.settle()
   expect([client.closed, room.bytes]).toEqual([true, 0])
+})
+
+it('requests in flight leave their room with their results, also where their connection was closed before', async () => {
+  const { ensemble, client, room, reconnect } = await withFollower()
+  ensemble.holdsCommits = ensemble.holdsConfirms = true
+  client.create(1, '/a')
+  client.set(2, '/a', 'x'.repeat(1000))
+  client.sync(3)
+  client.create(4, '/waits-for-the-sync')
+  await ensemble.settle()
+  const { bytes } = room
+  expect(bytes).toBeGreaterThan(1000)
+  client.connection.destroy()
+  await ensemble.settle()
+  expect(room.bytes).toBe(bytes)
+  const next = await reconnect()
+  next.set(1, '/a', 'x')
+  await ensemble.settle()
+  expect(room.bytes).toBeGreaterThan(bytes)
+  ensemble.commitNext()
+  await ensemble.settle()
+  expect(room.bytes).toBeGreaterThan(1000)
+  ensemble.holdsConfirms = false
+  await ensemble.commitHeld()
+  expect([room.bytes, next.takeReceived()]).toEqual([0, ['1:0']])
+})
+
+it('requests in flight leave their room where their connection closes behind its last reply', async () => {
+  const { ensemble, client, room } = await withFollower()
+  ensemble.holdsCommits = true
+  for (let xid = 1; xid <= 3; xid++) client.create(xid, `/${xid}`)
+  // A login that fails closes it after its reply.
+  client.ask(-4, OpCode.auth, (w) => writeAuthPacket(w, { type: 0, scheme: 'unknown', auth: null }))
+  await ensemble.settle()
+  await ensemble.commitHeld()
+  client.connection.destroy()
+  await ensemble.settle()
+  expect(room.bytes).toBe(0)
+})
+
+it('requests in flight of a session that moves leave their room', async () => {
+  const { ensemble, client, room } = await withFollower()
+  ensemble.holdsCommits = true
+  for (let xid = 1; xid <= 3; xid++) client.create(xid, `/${xid}`)
+  const { session } = client
+  ensemble.leader.clientService.runTurn(() =>
+    ensemble.leader.pipeline.revalidateForLearner(
+      ensemble.learners[1]!,
+      session!.sessionId,
+      10_000,
+      () => {},
+    ),
+  )
+  await ensemble.settle()
+  expect(room.bytes).toBeGreaterThan(0)
+  await ensemble.commitHeld()
+  expect([client.closed, room.bytes]).toEqual([true, 0])
+})
+
+it('requests that a leader loses to a full disk leave their room, that of a session that ends included', async () => {
+  const ensemble = await EnsembleFixture.start()
+  const { clientService, pipeline } = ensemble.leader
+  const { pipelineRoom } = clientService
+  const [client, ending] = [await ensemble.leader.connect(), await ensemble.leader.connect()]
+  ensemble.holdsCommits = true
+  client.create(1, '/a')
+  client.create(2, '/b')
+  ending.create(1, '/c')
+  ending.ask(2, OpCode.closeSession)
+  await ensemble.settle()
+  expect(pipelineRoom.bytes).toBeGreaterThan(0)
+  clientService.runTurn(() => pipeline.discardAfter(ensemble.leader.tree.lastZxid))
+  expect(pipelineRoom.bytes).toBe(0)
+  expect([await client.received(), ending.closed]).toEqual([['1:-1', '2:-1'], true])
 })
 
 /** Lets a session continue at an observer of a follower. */
