@@ -214,7 +214,7 @@ export class ClientService {
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.flushQueue = new FlushQueue(runLater, () => clock.monotonic(), stats.watches.latency)
     this.deferredReads = new DeferredReads(tree, runLater)
-    this.pipelineRoom = new PipelineRoom(runLater)
+    this.pipelineRoom = new PipelineRoom({ clock, runLater })
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     this.slicedWork = new SlicedWork(clock, runLater)
     this.#staleWatches = new SlicedWork(clock, (action) => clock.immediate(action))

@@ -1,10 +1,12 @@
+import { ManualClock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { PipelineRoom, type WaitingClient } from './pipeline-room.ts'
 
 /** A room of 100 bytes, in which clients start requests of given sizes and note their names. */
 function fixture() {
   const later: (() => void)[] = []
-  const room = new PipelineRoom((action) => later.push(action), 100)
+  const clock = new ManualClock()
+  const room = new PipelineRoom({ clock, runLater: (action) => later.push(action), maxBytes: () => 100 })
   const started: string[] = []
   const client = (name: string, sizes: number[]): WaitingClient => {
     const process = (): void => {
@@ -17,7 +19,7 @@ function fixture() {
     return channel
   }
   const runLater = (): void => later.splice(0).forEach((action) => action())
-  return { room, started, client, runLater }
+  return { clock, room, started, client, runLater }
 }
 
 it('a request starts as long as those before it have left room, whatever its own size', () => {
@@ -54,4 +56,27 @@ it('a connection that is closed waits no more', () => {
   room.release(100)
   runLater()
   expect(started).toEqual(['a', 'c'])
+})
+
+it('connections that wait start their requests over several turns, as long as each takes', () => {
+  const { clock, room, started, client, runLater } = fixture()
+  client('a', [100]).requests.process()
+  for (const name of ['b', 'c', 'd', 'e']) {
+    const { requests } = client(name, [10])
+    const slow = {
+      requests: {
+        process() {
+          clock.advance(1)
+          requests.process()
+        },
+      },
+    }
+    // It waits in the name of the other.
+    room.admits(slow)
+  }
+  room.release(100)
+  runLater()
+  expect(started).toEqual(['a', 'b', 'c'])
+  runLater()
+  expect(started).toEqual(['a', 'b', 'c', 'd', 'e'])
 })

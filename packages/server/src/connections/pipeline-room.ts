@@ -1,5 +1,18 @@
+import type { Clock } from '@zabra/runtime'
+
 /** Bytes of all writes and syncs in flight at which connections wait: half of what a member may leave unread of another. */
 const MAX_BYTES = 64 << 20
+
+/** Milliseconds of one turn for connections that waited; the one that has begun takes its own time. */
+const WAKE_MS = 1.5
+
+export interface PipelineRoomOptions {
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** Runs a function in a later turn. */
+  readonly runLater: (action: () => void) => void
+  /** Returns the bytes in flight at which connections wait; 64 MiB by default. */
+  readonly maxBytes?: () => number
+}
 
 /** A connection whose requests may have to wait. */
 export interface WaitingClient {
@@ -11,17 +24,15 @@ export interface WaitingClient {
  * sends each write to its followers. Connections that find no room wait, and start their next requests in the order in which they came.
  */
 export class PipelineRoom {
-  readonly #runLater: (action: () => void) => void
-  readonly #maxBytes: number
+  readonly #options: PipelineRoomOptions
   readonly #waiting = new Set<WaitingClient>()
   #bytes = 0
   #willWake = false
-  #isWaking = false
+  /** Whether a connection that waited has its turn. */
+  isWaking = false
 
-  /** `runLater` runs a function in a later turn. */
-  constructor(runLater: (action: () => void) => void, maxBytes = MAX_BYTES) {
-    this.#runLater = runLater
-    this.#maxBytes = maxBytes
+  constructor(options: PipelineRoomOptions) {
+    this.#options = options
   }
 
   /** Bytes of the requests in flight. */
@@ -36,7 +47,7 @@ export class PipelineRoom {
 
   /** Whether a connection may start a request. With false it waits, and processes its requests again when it is its turn. */
   admits(channel: WaitingClient): boolean {
-    if (this.#bytes < this.#maxBytes && (this.#isWaking || this.#waiting.size === 0)) return true
+    if (this.#hasRoom() && (this.isWaking || this.#waiting.size === 0)) return true
     this.#waiting.add(channel)
     return false
   }
@@ -57,20 +68,28 @@ export class PipelineRoom {
   }
 
   #wakeLater(): void {
-    if (this.#willWake || this.#waiting.size === 0 || this.#bytes >= this.#maxBytes) return
+    if (this.#willWake || this.#waiting.size === 0 || !this.#hasRoom()) return
     this.#willWake = true
-    this.#runLater(() => this.#wake())
+    this.#options.runLater(() => this.#wake())
   }
 
   #wake(): void {
     this.#willWake = false
-    this.#isWaking = true
+    this.isWaking = true
+    const { clock } = this.#options
+    const end = clock.monotonic() + WAKE_MS
     for (const channel of this.#waiting) {
-      if (this.#bytes >= this.#maxBytes) break
       // It is the last one if it waits again.
       this.#waiting.delete(channel)
       channel.requests.process()
+      if (!this.#hasRoom() || clock.monotonic() >= end) break
     }
-    this.#isWaking = false
+    this.isWaking = false
+    this.#wakeLater()
+  }
+
+  #hasRoom(): boolean {
+    const { maxBytes } = this.#options
+    return this.#bytes < (maxBytes === undefined ? MAX_BYTES : maxBytes())
   }
 }

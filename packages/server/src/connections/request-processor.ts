@@ -381,8 +381,11 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
    * whether it is submitted: one that has its result must not wait for room that others of its kind hold.
    */
   #isAdmitted(type: number, bytes: number, entersPipeline: boolean): boolean {
-    if (entersPipeline && !this.#service.pipelineRoom.admits(this.#client)) return false
-    if (!isCostly(type, bytes) || this.#service.turnShares.admitsCostly()) return true
+    const { pipelineRoom, turnShares } = this.#service
+    if (entersPipeline && !pipelineRoom.admits(this.#client)) return false
+    // A turn for room is one for time too: a large write could else wait for the one and miss the other, for ever.
+    if ((entersPipeline && pipelineRoom.isWaking) || !isCostly(type, bytes) || turnShares.admitsCostly())
+      return true
     this.#client.waitForTurn()
     return false
   }

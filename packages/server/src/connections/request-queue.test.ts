@@ -1,11 +1,12 @@
 import { BufferPool, ErrorCode, OpCode, Reader } from '@zabra/protocol'
+import { ManualClock } from '@zabra/runtime'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { PipelineRoom } from './pipeline-room.ts'
 import { QueuedRequest, RequestQueue, startedSync, weightOf } from './request-queue.ts'
 
 const queueOf = (pool = new BufferPool()): RequestQueue =>
-  new RequestQueue(pool, new PipelineRoom(queueMicrotask))
+  new RequestQueue(pool, new PipelineRoom({ clock: new ManualClock(), runLater: queueMicrotask }))
 
 /** Defers a read with a body, and then overwrites the received bytes as the next read of the socket does. */
 const defer = (queue: RequestQueue, xid: number, body: Uint8Array): void => {
@@ -94,7 +95,7 @@ describe('the room of requests in flight', () => {
     const step = fc.record({ client: fc.nat(2), action })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
-        const room = new PipelineRoom(() => {})
+        const room = new PipelineRoom({ clock: new ManualClock(), runLater() {} })
         const clients = [0, 1, 2].map(() => new ModelClient(room))
         for (const { client, action: one } of steps) {
           clients[client]!.act(one)

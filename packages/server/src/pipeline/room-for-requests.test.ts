@@ -152,6 +152,30 @@ it('requests that a leader loses to a full disk leave their room, that of a sess
   expect([await client.received(), ending.closed]).toEqual([['1:-1', '2:-1'], true])
 })
 
+it('a large write starts when it is its turn for room, although other connections wait for a share of time', async () => {
+  const { ensemble, learner, client, room } = await withFollower()
+  const { clientService } = learner.fixture
+  // A connection that takes all room in each of its turns.
+  const greedy = {
+    requests: { process: () => room.admits(greedy) && (room.take(ROOM), room.admits(greedy)) },
+  }
+  greedy.requests.process()
+  client.set(1, '/', 'x'.repeat(100_000))
+  await ensemble.settle()
+  const replies: string[] = []
+  for (let round = 0; round < 5; round++) {
+    clientService.runTurn(() => {
+      // Each takes more than a share of a turn.
+      for (let count = 0; count < 2; count++)
+        clientService.turnShares.wait({ proceed: () => ensemble.clock.advance(2) })
+      room.release(ROOM)
+    })
+    await ensemble.settle()
+    replies.push(...client.takeReceived())
+  }
+  expect(replies).toEqual(['1:0'])
+})
+
 /** Lets a session continue at an observer of a follower. */
 const moveAway = ({ fixture }: Learner, { session }: RawClient): void =>
   fixture.clientService.runTurn(() =>
