@@ -152,13 +152,15 @@ export interface AdminTarget {
   replaceTree(tree: Tree, start: Zxid): Promise<void>
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean
-  /** The transactions that `readHistory` can return; later ones may not be committed. */
+  /** The transactions that `readHistory` can return without `hasLogAfter`; later ones may not be committed. */
   readonly logRange: { readonly after: Zxid; readonly epochEnds: readonly Zxid[] }
   /**
    * Reads the transactions after `after` up to `upTo` from the log. Throws a `DamageError` where they are missing. Call `return`, also
    * when it was never started: until then the files are kept.
    */
   readHistory(after: Zxid, upTo: Zxid): AsyncIterableIterator<RawTxn>
+  /** Resolves to whether `readHistory` can read all transactions after a zxid, also those before the snapshot that was loaded. */
+  hasLogAfter(after: Zxid): Promise<boolean>
 }
 
 /** State that commands change and that outlives roles. */

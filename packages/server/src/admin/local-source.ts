@@ -8,7 +8,7 @@ import {
   type SourceLog,
 } from '../backup/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { DamageError, isSuccessor, logsIn, type RawTxn } from '../persistence/index.ts'
+import { DamageError, type RawTxn } from '../persistence/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import type { AdminTarget } from './admin-target.ts'
 import { takeSnapshot } from './http/snapshot-command.ts'
@@ -54,17 +54,6 @@ function servedTreeOf(target: AdminTarget): ServerReport['tree'] {
   throw new BackupError(`The server serves no clients: it is ${target.role}. Back up another member.`)
 }
 
-/** Resolves to whether a server has all transactions after a zxid in its log. Looks at the names of files only. */
-export async function hasLogAfter(
-  { logRange, directories, platform }: Pick<AdminTarget, 'logRange' | 'directories' | 'platform'>,
-  after: Zxid,
-): Promise<boolean> {
-  if (after < logRange.after) return false
-  // A purge removes the oldest files.
-  const [oldest] = logsIn(await platform.disk.list(directories.logs))
-  return oldest === undefined || oldest.zxid <= after || isSuccessor(oldest.zxid, after)
-}
-
 /** Reads the committed transactions after a zxid as a log file; resolves to undefined when the server does not have them any more. */
 export async function readLog(
   target: AdminTarget,
@@ -75,9 +64,13 @@ export async function readLog(
   // No await from here to the digest: they belong together.
   const upTo = lastTransaction(target, tree.lastZxid, after)
   const facts = { upTo, nodes: tree.nodeCount, digest: digestText(tree) }
-  if (after < target.logRange.after) return undefined
+  // Open from here on, it keeps the files.
   const cursor = target.readHistory(after, Math.max(after, upTo))
   try {
+    if (!(await target.hasLogAfter(after))) {
+      await cursor.return?.()
+      return undefined
+    }
     const first = await cursor.next()
     return { ...facts, chunks: closing(cursor, encodeLog(withFirst(first, cursor))) }
   } catch (error) {

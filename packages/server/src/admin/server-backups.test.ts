@@ -122,6 +122,30 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('leaves no gap when it has taken snapshots since the last backup, and crashes', async () => {
+    const settings = { backupTargets: ['/backup'], backupLogIntervalMs: 2 * MINUTE }
+    const server = await TestServer.start(settings)
+    const client = await server.connect({ timeout: 40_000 })
+    client.create(1, '/a')
+    await server.advance(10_000)
+    client.create(2, '/b')
+    await server.advance(1000)
+    await server.server.snapshot()
+    client.create(3, '/c')
+    await server.advance(1000)
+    const disk = server.disk.clone()
+    disk.powerCut()
+    await server.stop()
+    const store = storeOn(disk, '/backup')
+    expect(await pathsIn(store)).toEqual(['/a'])
+    const restarted = await TestServer.start(settings, disk)
+    await restarted.advance(MINUTE)
+    expect(restarted.logLines.filter(({ level }) => level === 'warn')).toEqual([])
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+    await restarted.stop()
+  })
+
   it('encrypts with the key in the settings', async () => {
     const disk = new MemoryDisk()
     disk.putFile('/etc/key', new TextEncoder().encode(`${KEY}\n`))
@@ -391,6 +415,25 @@ describe('an ensemble with a target of backups', () => {
     expect(gapsIn(ensemble)).toHaveLength(1)
     expect(await pathsIn(store)).toEqual(['/a', '/b'])
     expect((await Catalog.read(store)).snapshots).toHaveLength(2)
+  })
+
+  it('leaves no gap when all members have taken snapshots since the last backup, and crash', async () => {
+    const ensemble = await Ensemble.start(3, { ...SHARED, backupLogIntervalMs: 2 * MINUTE })
+    const store = storeOn(ensemble.sharedDisk, '/shared/backup')
+    await create(ensemble, '/a')
+    await ensemble.advance(MINUTE)
+    expect(await holders(ensemble)).toHaveLength(1)
+    await create(ensemble, '/b')
+    for (const { server } of ensemble.members.values()) await server!.snapshot()
+    await create(ensemble, '/c')
+    for (const member of ensemble.members.values()) await member.crash()
+    for (const member of ensemble.members.values()) await member.start()
+    await ensemble.allServe()
+    await create(ensemble, '/d')
+    await ensemble.advance(MINUTE)
+    expect(gapsIn(ensemble)).toEqual([])
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/c', '/d'])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
   })
 
   it('gives the duty up after its leader has sent it a snapshot', async () => {

@@ -19,7 +19,7 @@ import { nextTime, type ServerSettings } from '../settings/index.ts'
 import type { AdminTarget } from './admin-target.ts'
 import type { BackupReport, WritesBackups } from './backup-report.ts'
 import { BackupVerification } from './backup-verification.ts'
-import { hasLogAfter, localSource, servedTree } from './local-source.ts'
+import { localSource, servedTree } from './local-source.ts'
 import { paced } from './paced.ts'
 
 /** Time between two looks at the duty of a target. */
@@ -295,7 +295,7 @@ class TargetBackups {
       await this.#duty.claim(Infinity, Infinity, 0)
       return false
     }
-    if (this.#hasLostLog) await this.#duty.release()
+    if (await this.#hasLostLog()) await this.#duty.release()
     const lastBackupAt = Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
     const patience = rank * LOOK_MS
     return this.#duty.claim(patience, SILENT_MS + patience, lastBackupAt, () => this.#gapDelay())
@@ -312,17 +312,19 @@ class TargetBackups {
    * Whether the leader has sent this server a snapshot while it had the duty, so that its log does not reach back to the last backup
    * any more. Without backups of the log there is nothing that another member could continue.
    */
-  get #hasLostLog(): boolean {
+  async #hasLostLog(): Promise<boolean> {
     if (!this.#duty.isHeld || this.#running !== undefined || this.#isOnlyMember) return false
-    const isLogWanted = this.#settings.backupLogIntervalMs > 0
-    return isLogWanted && (this.#catalog?.end?.upTo ?? Infinity) < this.#server!.logRange.after
+    const upTo = this.#catalog?.end?.upTo
+    if (upTo === undefined || this.#settings.backupLogIntervalMs === 0) return false
+    const { logRange } = this.#server!
+    return upTo < logRange.after && !(await this.#server!.hasLogAfter(upTo))
   }
 
   /** Resolves to how much longer this server leaves a free duty to others. */
   async #gapDelay(): Promise<number> {
     if (this.#isOnlyMember) return 0
     const { end } = await Catalog.read(this.#store)
-    return end === undefined || (await hasLogAfter(this.#server!, end.upTo)) ? 0 : GAP_MS
+    return end === undefined || (await this.#server!.hasLogAfter(end.upTo)) ? 0 : GAP_MS
   }
 
   /** Returns how many others come before this server; undefined while it may not have the duty. */

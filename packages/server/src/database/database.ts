@@ -195,7 +195,8 @@ export class Database {
 
   /**
    * Reads the transactions after `after` up to `upTo` from the log, in order and without a gap, and verifies them; waits until
-   * they are durable. `after` must be a point of the history within `logRange`. Throws a `DamageError` where the log is corrupt,
+   * they are durable. `after` must be a point of the history within `logRange`, or one for which `hasLogAfter` has resolved to true
+   * before the first read. Throws a `DamageError` where the log is corrupt,
    * also midway. Its files are not purged until it ends or `return` is called (leaving a loop does that): call `return` also when
    * it was never started.
    */
@@ -203,6 +204,14 @@ export class Database {
     return this.#history.read(after, upTo, async () => {
       if (this.#writer !== undefined && upTo > this.#writer.durableZxid) await this.#writer.flush()
     })
+  }
+
+  /**
+   * Resolves to whether `readHistory` can read all transactions after a point of the history. Before `logRange` it reads the files for
+   * that, once, in slices.
+   */
+  hasLogAfter(after: Zxid): Promise<boolean> {
+    return this.#history.hasLogAfter(after)
   }
 
   /** Removes every transaction above a zxid, or changes nothing at all (see `TruncateResult`). No role may be writing. */

@@ -1,7 +1,7 @@
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { createOf } from '../core/testing/create-of.ts'
-import { LogRange, type RawTxn } from '../persistence/index.ts'
+import type { RawTxn } from '../persistence/index.ts'
 import { LogCursor } from './log-cursor.ts'
 
 import {
@@ -30,7 +30,7 @@ describe('LogCursor', () => {
     async function* log(): AsyncGenerator<RawTxn, void, undefined> {
       for (const counter of counters) yield { zxid: zxidOf(1, counter), payload: new Uint8Array(0) }
     }
-    const bounds = { logRange: new LogRange(0), folder: FOLDER, upTo }
+    const bounds = { begin: () => 0, folder: FOLDER, upTo }
     const cursor = new LogCursor(zxidOf(1, 1), () => Promise.resolve(log()), bounds, onEnd)
     return (await collect(cursor)).map(({ zxid }) => zxid)
   }
@@ -42,7 +42,7 @@ describe('LogCursor', () => {
     expect(ended).toBe(1)
     await read([3], zxidOf(1, 3), onEnd).catch(() => {})
     expect(ended).toBe(2)
-    const bounds = { logRange: new LogRange(0), folder: FOLDER, upTo: 0 }
+    const bounds = { begin: () => 0, folder: FOLDER, upTo: 0 }
     const unread = new LogCursor(0, () => Promise.reject(new Error('Not read')), bounds, onEnd)
     expect(await unread.return()).toEqual({ done: true, value: undefined })
     expect(ended).toBe(3)

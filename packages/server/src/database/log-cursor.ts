@@ -1,15 +1,16 @@
 import { counterOf, formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
-import { DamageError, isSuccessor, type LogRange, type RawTxn } from '../persistence/index.ts'
+import { DamageError, isSuccessor, type RawTxn } from '../persistence/index.ts'
 
 /** The transactions that a cursor must find. */
 export interface LogCursorBounds {
-  readonly logRange: LogRange
+  /** Returns the transaction after which the log may be read. */
+  readonly begin: () => Zxid
   readonly folder: string
   readonly upTo: Zxid
 }
 
-/** Reads the log for a learner and checks that nothing is missing. While it is open the files that it needs are not purged. */
+/** Reads the log and checks that nothing is missing. While it is open the files that it needs are not purged. */
 export class LogCursor implements AsyncIterableIterator<RawTxn> {
   readonly after: Zxid
   readonly #open: () => Promise<AsyncGenerator<RawTxn, void, undefined>>
@@ -53,8 +54,8 @@ export class LogCursor implements AsyncIterableIterator<RawTxn> {
   }
 
   async #step(): Promise<RawTxn | undefined> {
-    const { logRange, upTo } = this.#bounds
-    if (this.after < logRange.after) throw this.#missing(logRange.after)
+    const { begin, upTo } = this.#bounds
+    if (this.#source === undefined && this.after < begin()) throw this.#missing(begin())
     this.#source ??= await this.#open()
     const { done, value } = await this.#source.next()
     if (done !== true) {

@@ -1,6 +1,15 @@
+import { epochOf } from '@zabra/protocol'
 import type { Clock, Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { pauseAfter, readLog, type LogRange, type RawTxn } from '../persistence/index.ts'
+import {
+  DamageError,
+  isSuccessor,
+  logsIn,
+  pauseAfter,
+  readLog,
+  type LogRange,
+  type RawTxn,
+} from '../persistence/index.ts'
 import { LogCursor } from './log-cursor.ts'
 
 /** How long a read of the log holds the event loop at a time, in milliseconds. */
@@ -19,18 +28,22 @@ export class LogHistory {
   readonly #cursors = new Set<LogCursor>()
   /** The transactions that may be served. */
   range: LogRange
+  /** The transaction after which the files were found to hold the history: that of the range, or an earlier one. */
+  #begin: Zxid
   /** Transactions after the newest snapshot. */
   txnsSinceSnapshot: number
 
   constructor(source: LogHistorySource, range: LogRange, txnsSinceSnapshot: number) {
     this.#source = source
     this.range = range
+    this.#begin = range.after
     this.txnsSinceSnapshot = txnsSinceSnapshot
   }
 
   /** Replaces the range when the files were replaced or read again. Open cursors keep the old one. */
   reset(range: LogRange, txnsSinceSnapshot: number): void {
     this.range = range
+    this.#begin = range.after
     this.txnsSinceSnapshot = txnsSinceSnapshot
   }
 
@@ -39,8 +52,58 @@ export class LogHistory {
     return Math.min(...[...this.#cursors].map(({ after }) => after))
   }
 
-  /** Opens a cursor over the transactions after `after` up to `upTo`. `waitUntilDurable` is awaited before the first read. */
+  /**
+   * Resolves to whether the log holds every transaction after a zxid, which must be a point of the history. Beyond the range that is so
+   * where the files hold all transactions after it up to the snapshot at the begin of the range, in one epoch: its leader has proposed
+   * them one after the other, so they are history if the last one is. Before the begin of an epoch, and before a gap, files may hold
+   * what a snapshot of a leader has rolled back, where Apache ZooKeeper has received it (disk-format H1).
+   */
+  async hasLogAfter(after: Zxid): Promise<boolean> {
+    const { range } = this
+    if (after < this.#begin) {
+      if (epochOf(after) !== epochOf(range.after) || !(await this.#holds(after, range.after))) return false
+      if (this.range !== range) return false
+      this.#begin = Math.min(this.#begin, after)
+    }
+    // A purge removes the oldest files.
+    const { disk, folder } = this.#source
+    const [oldest] = logsIn(await disk.list(folder))
+    if (oldest === undefined) return after >= this.range.after
+    return oldest.zxid <= after || isSuccessor(oldest.zxid, after)
+  }
+
+  /**
+   * Opens a cursor over the transactions after `after` up to `upTo`. `waitUntilDurable` is awaited before the first read. `after` must be
+   * in the range, or `hasLogAfter` must have found it before the first read.
+   */
   read(after: Zxid, upTo: Zxid, waitUntilDurable: () => Promise<void>): AsyncIterableIterator<RawTxn> {
+    const { range } = this
+    return this.#read(after, upTo, waitUntilDurable, () => (range === this.range ? this.#begin : range.after))
+  }
+
+  /** Resolves to whether the files hold every transaction between two of one epoch, sound. */
+  async #holds(after: Zxid, upTo: Zxid): Promise<boolean> {
+    const cursor = this.#read(
+      after,
+      upTo,
+      () => Promise.resolve(),
+      () => 0,
+    )
+    try {
+      for await (const _ of cursor);
+      return true
+    } catch (error) {
+      if (error instanceof DamageError) return false
+      throw error
+    }
+  }
+
+  #read(
+    after: Zxid,
+    upTo: Zxid,
+    waitUntilDurable: () => Promise<void>,
+    begin: () => Zxid,
+  ): AsyncIterableIterator<RawTxn> {
     const { disk, clock, folder } = this.#source
     const cursor = new LogCursor(
       after,
@@ -48,7 +111,7 @@ export class LogHistory {
         await waitUntilDurable()
         return readLog(disk, folder, after, upTo, pauseAfter(clock, SLICE_MS))
       },
-      { logRange: this.range, folder, upTo },
+      { begin, folder, upTo },
       () => this.#cursors.delete(cursor),
     )
     this.#cursors.add(cursor)

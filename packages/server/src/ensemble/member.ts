@@ -312,6 +312,10 @@ export class Member implements Server, AdminTarget {
     return this.#context.database.readHistory(after, upTo)
   }
 
+  hasLogAfter(after: Zxid): Promise<boolean> {
+    return this.#context.database.hasLogAfter(after)
+  }
+
   async reload(): Promise<void> {
     await this.#context.clientPorts.reload()
     await this.#context.security.reload()
