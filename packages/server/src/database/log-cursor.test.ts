@@ -1,7 +1,7 @@
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { createOf } from '../core/testing/create-of.ts'
-import type { RawTxn } from '../persistence/index.ts'
+import { LogRange, type RawTxn } from '../persistence/index.ts'
 import { LogCursor } from './log-cursor.ts'
 
 import {
@@ -30,7 +30,7 @@ describe('LogCursor', () => {
     async function* log(): AsyncGenerator<RawTxn, void, undefined> {
       for (const counter of counters) yield { zxid: zxidOf(1, counter), payload: new Uint8Array(0) }
     }
-    const bounds = { begin: () => 0, folder: FOLDER, upTo }
+    const bounds = { begin: () => 0, range: new LogRange(0), folder: FOLDER, upTo }
     const cursor = new LogCursor(zxidOf(1, 1), () => Promise.resolve(log()), bounds, onEnd)
     return (await collect(cursor)).map(({ zxid }) => zxid)
   }
@@ -42,7 +42,7 @@ describe('LogCursor', () => {
     expect(ended).toBe(1)
     await read([3], zxidOf(1, 3), onEnd).catch(() => {})
     expect(ended).toBe(2)
-    const bounds = { begin: () => 0, folder: FOLDER, upTo: 0 }
+    const bounds = { begin: () => 0, range: new LogRange(0), folder: FOLDER, upTo: 0 }
     const unread = new LogCursor(0, () => Promise.reject(new Error('Not read')), bounds, onEnd)
     expect(await unread.return()).toEqual({ done: true, value: undefined })
     expect(ended).toBe(3)
@@ -217,6 +217,22 @@ describe('purge', () => {
     expect(await collect(reading)).toHaveLength(21)
     expect(await fixture.database.purge(3)).toContain('log.100000003')
     expect(fixture.fileNames()).not.toContain('snapshot.100000005')
+  })
+
+  it('takes the rest of an epoch with it, so that nothing is read after a transaction in the middle of it', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 5).createRange(2, 1, 3)
+    const fixture = await DatabaseFixture.accepting(9)
+    await fixture.runRole(leader.txns.slice(0, 5))
+    for (const txn of leader.txns.slice(5)) {
+      await fixture.runRole([txn])
+      await fixture.database.takeSnapshot([])
+    }
+    expect(await fixture.database.purge(3)).toContain('log.100000001')
+    expect(await fixture.database.hasLogAfter(zxidOf(1, 3))).toBe(false)
+    const reading = fixture.database.readHistory(zxidOf(1, 3), zxidOf(2, 3))
+    await expect(collect(reading)).rejects.toMatchObject({ name: 'DamageError' })
+    expect(await fixture.database.hasLogAfter(zxidOf(1, 5))).toBe(true)
+    expect(await collect(fixture.database.readHistory(zxidOf(1, 5), zxidOf(2, 3)))).toHaveLength(3)
   })
 
   it('does not count a compressed snapshot that cannot be decompressed to its end', async () => {

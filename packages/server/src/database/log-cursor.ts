@@ -1,11 +1,12 @@
 import { counterOf, formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
-import { DamageError, isSuccessor, type RawTxn } from '../persistence/index.ts'
+import { DamageError, isSuccessor, type LogRange, type RawTxn } from '../persistence/index.ts'
 
 /** The transactions that a cursor must find. */
 export interface LogCursorBounds {
   /** Returns the transaction after which the log may be read. */
   readonly begin: () => Zxid
+  readonly range: Pick<LogRange, 'hasBetween'>
   readonly folder: string
   readonly upTo: Zxid
 }
@@ -54,12 +55,15 @@ export class LogCursor implements AsyncIterableIterator<RawTxn> {
   }
 
   async #step(): Promise<RawTxn | undefined> {
-    const { begin, upTo } = this.#bounds
+    const { begin, range, upTo } = this.#bounds
     if (this.#source === undefined && this.after < begin()) throw this.#missing(begin())
     this.#source ??= await this.#open()
     const { done, value } = await this.#source.next()
     if (done !== true) {
-      if (!isSuccessor(value.zxid, this.#last)) throw this.#missing(value.zxid)
+      const isNext = value.zxid === this.#last + 1
+      // The first of an epoch follows the last one before it, and not any other.
+      if (!isNext && (!isSuccessor(value.zxid, this.#last) || range.hasBetween(this.#last, value.zxid)))
+        throw this.#missing(value.zxid)
       this.#last = value.zxid
       return value
     }

@@ -69,7 +69,8 @@ export class LogHistory {
     const { disk, folder } = this.#source
     const [oldest] = logsIn(await disk.list(folder))
     if (oldest === undefined) return after >= this.range.after
-    return oldest.zxid <= after || isSuccessor(oldest.zxid, after)
+    if (oldest.zxid <= after) return true
+    return isSuccessor(oldest.zxid, after) && !this.range.hasBetween(after, oldest.zxid)
   }
 
   /**
@@ -111,7 +112,7 @@ export class LogHistory {
         await waitUntilDurable()
         return readLog(disk, folder, after, upTo, pauseAfter(clock, SLICE_MS))
       },
-      { begin, folder, upTo },
+      { begin, range: this.range, folder, upTo },
       () => this.#cursors.delete(cursor),
     )
     this.#cursors.add(cursor)

@@ -59,6 +59,11 @@ export class LogRange {
     this.#last = Math.max(zxid, this.after)
   }
 
+  /** Returns whether the history has a transaction between two that it has. Files may lack it: a purge removes the oldest. */
+  hasBetween(first: Zxid, second: Zxid): boolean {
+    return [this.after, ...this.#ends].some((end) => end > first && end < second)
+  }
+
   /** Returns about how many bytes of log lie after a transaction; never too few. */
   bytesAfter(zxid: Zxid): number {
     const mark = this.#marks.findLast((one) => one.zxid <= zxid)
