@@ -245,7 +245,13 @@ export interface BackupSource {
     readonly cluster?: string | undefined;
     readonly level?: number | undefined;
     takeSnapshot(): Promise<SourceSnapshot>;
+    openBaseSnapshot?(after: Zxid): Promise<SourceBaseSnapshot | undefined>;
     readLog(after: Zxid): Promise<SourceLog | undefined>;
+}
+
+export interface SourceBaseSnapshot extends SourceSnapshot {
+    readonly nodes: number;
+    readonly digest: string | null;
 }
 
 export interface SourceLog {
@@ -586,7 +592,7 @@ export interface BackupDefect {
     readonly problem: string;
 }
 
-export declare function digestText({ digest }: Tree): string | null;
+export declare function digestText({ digest }: Pick<Tree, 'digest'>): string | null;
 
 export declare function verifyChain(catalog: Catalog): Generator<BackupDefect>;
 
@@ -1329,6 +1335,7 @@ export declare class LogRange {
     get epochEnds(): readonly Zxid[];
     add(zxid: Zxid, bytes: number): void;
     truncate(zxid: Zxid): void;
+    hasBetween(first: Zxid, second: Zxid): boolean;
     bytesAfter(zxid: Zxid): number;
 }
 
@@ -1345,12 +1352,20 @@ export declare function purge(disk: Disk, folders: DataFolders, retain: number, 
 
 // persistence/recover.d.ts
 
+export interface ExactSnapshot {
+    readonly file: string;
+    readonly zxid: Zxid;
+    readonly nodes: number;
+    readonly digest: Digest | undefined;
+}
+
 export interface Recovery {
     readonly tree: Tree;
     readonly sessions: SessionMap<number>;
     readonly lastZxid: Zxid;
     readonly wasEmpty: boolean;
     readonly snapshot: string | undefined;
+    readonly exactSnapshot: ExactSnapshot | undefined;
     readonly nodes: number;
     readonly snapshotMs: number;
     readonly logMs: number;

@@ -3,7 +3,7 @@ import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import type { StopPermitResult } from '../core/zab/index.ts'
-import type { RawTxn } from '../persistence/index.ts'
+import type { ExactSnapshot, RawTxn } from '../persistence/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { WritesBackups } from './backup-report.ts'
 import type { DirectoryReport, ServerReport } from './server-report.ts'
@@ -161,6 +161,8 @@ export interface AdminTarget {
   readHistory(after: Zxid, upTo: Zxid): AsyncIterableIterator<RawTxn>
   /** Resolves to whether `readHistory` can read all transactions after a zxid, also those before the snapshot that was loaded. */
   hasLogAfter(after: Zxid): Promise<boolean>
+  /** The snapshot file at the begin of `logRange`; undefined where it is not exact. A purge may have removed it. */
+  readonly baseSnapshot: ExactSnapshot | undefined
 }
 
 /** State that commands change and that outlives roles. */

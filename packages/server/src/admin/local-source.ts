@@ -41,6 +41,16 @@ export function localSource(
       const reader = await target.platform.disk.openRead(path)
       return { file: path.slice(path.lastIndexOf('/') + 1), zxid, chunks: limited(chunksOf(reader)) }
     },
+    async openBaseSnapshot(after) {
+      const base = target.baseSnapshot
+      if (base === undefined || base.zxid <= after) return undefined
+      if ((await target.hasLogAfter(after)) || !(await target.hasLogAfter(base.zxid))) return undefined
+      const { disk } = target.platform
+      const path = `${target.directories.snapshots}/${base.file}`
+      if (!(await disk.exists(path))) return undefined
+      const reader = await disk.openRead(path)
+      return { ...base, digest: digestText(base), chunks: limited(chunksOf(reader)) }
+    },
     async readLog(after) {
       const log = await readLog(target, servedTreeOf(target), after)
       return log && { ...log, chunks: limited(log.chunks) }

@@ -7,6 +7,7 @@ import {
   FolderTarget,
   loadBackup,
   parseKey,
+  verifyDeep,
   verifyPieces,
   type BackupStore,
 } from '../backup/index.ts'
@@ -26,13 +27,14 @@ const storeOn = (disk: MemoryDisk, root: string, key?: string): BackupStore => (
   key: key === undefined ? undefined : parseKey(key, nodeCryptography, 'key'),
 })
 
-/** Returns the paths in the newest backup, without those of the server, after checking all files. */
-async function pathsIn(store: BackupStore): Promise<string[]> {
+/** Returns the paths in the newest backup, by default at its end, without those of the server, after checking all files. */
+async function pathsIn(store: BackupStore, moment?: 'exactAt'): Promise<string[]> {
   const catalog = await Catalog.read(store)
   for await (const { defect } of verifyPieces(store, [...catalog.snapshots, ...catalog.logs]))
     expect(defect).toBeUndefined()
   const chain = catalog.newestChain()
-  const upTo = Math.max(chain.upTo, chain.snapshot.exactAt)
+  const { exactAt } = chain.snapshot
+  const upTo = moment === undefined ? Math.max(chain.upTo, exactAt) : exactAt
   const { tree } = await loadBackup(store, chain, upTo, { compression: syncCompression })
   const paths: string[] = []
   const cursor = tree.scan()
@@ -401,20 +403,29 @@ describe('an ensemble with a target of backups', () => {
     expect((await Catalog.read(store)).snapshots).toHaveLength(1)
   })
 
-  it('takes the duty with a snapshot and a warning when no member has such a log', async () => {
+  it('takes the duty with the snapshot of its leader and a warning when no member has such a log', async () => {
     const settings = { backupLogIntervalMs: 2 * MINUTE, backupMember: 'follower' }
     const { ensemble, store, onDuty, other } = await sentSnapshots(settings)
     await ensemble.member(other).crash()
     await create(ensemble, '/b')
     await ensemble.startServing(other)
     await ensemble.member(onDuty).crash()
+    await create(ensemble, '/c')
     await ensemble.advance(70_000)
     expect(await holders(ensemble)).toEqual([])
     await ensemble.advance(40_000)
     expect(await holders(ensemble)).toEqual([other])
     expect(gapsIn(ensemble)).toHaveLength(1)
-    expect(await pathsIn(store)).toEqual(['/a', '/b'])
-    expect((await Catalog.read(store)).snapshots).toHaveLength(2)
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
+    const catalog = await Catalog.read(store)
+    expect(catalog.snapshots).toHaveLength(2)
+    // The gap ends at the snapshot of the leader, not where the member took the duty.
+    expect(await pathsIn(store, 'exactAt')).toEqual(['/a', '/b'])
+    const { defect } = await verifyDeep(store, catalog.newestChain(), {
+      compression: syncCompression,
+      toEnd: true,
+    })
+    expect(defect).toBeUndefined()
   })
 
   it('leaves no gap when all members have taken snapshots since the last backup, and crash', async () => {

@@ -35,6 +35,13 @@ export interface SourceSnapshot {
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
+/** A snapshot file of a server that holds the tree after a transaction exactly. */
+export interface SourceBaseSnapshot extends SourceSnapshot {
+  readonly nodes: number
+  /** The digest of the tree in hexadecimal; null where the server keeps none. */
+  readonly digest: string | null
+}
+
 /** A server from which a backup is made. */
 export interface BackupSource {
   /** For manifests: version and address. */
@@ -45,6 +52,11 @@ export interface BackupSource {
   readonly level?: number | undefined
   /** Takes a snapshot. */
   takeSnapshot(): Promise<SourceSnapshot>
+  /**
+   * Opens the snapshot after which the log of the server begins; undefined where the server has the log after `after` too, and where
+   * that snapshot cannot be used.
+   */
+  openBaseSnapshot?(after: Zxid): Promise<SourceBaseSnapshot | undefined>
   /** Reads the log after a transaction; undefined when the server does not have it any more. */
   readLog(after: Zxid): Promise<SourceLog | undefined>
 }
@@ -110,14 +122,18 @@ class BackupWriter {
           `The server has no log after 0x${formatZxid(end.upTo)} any more. Make a backup with a snapshot: leave out --log-only.`,
         )
     }
+    // An earlier snapshot than one of now, where the server has one, shortens a gap.
+    const base = end && (await this.#source.openBaseSnapshot?.(end.upTo))
     // The snapshot first: the log that is read after it reaches to where it is exact.
-    const { file, zxid, chunks } = await this.#source.takeSnapshot()
+    const { file, zxid, chunks } = base ?? (await this.#source.takeSnapshot())
     const isPlain = !/\.(?:gz|snappy)$/.test(file)
     const stored = isPlain ? `${file}.gz` : file
     const name = `snapshot/${sortable(zxid)}-${this.#stamp()}${stored.slice(stored.lastIndexOf('.'))}`
     const piece = await this.#writePiece(name, isPlain ? gzip(chunks, this.#options.compression) : chunks)
     const continued =
-      end === undefined ? undefined : ((await this.#continueLog(end)) ?? (await this.#joinLog(end)))
+      end === undefined || base !== undefined
+        ? undefined
+        : ((await this.#continueLog(end)) ?? (await this.#joinLog(end)))
     if (continued === undefined && end !== undefined && zxid < end.upTo) throw behind(end, zxid)
     const { manifest: log, source } = continued ?? (await this.#beginLog(zxid))
     const snapshot: SnapshotManifest = {
@@ -126,9 +142,9 @@ class BackupWriter {
       file: stored,
       zxid,
       // After the begin of an epoch without transactions the snapshot is later than the last one.
-      exactAt: Math.max(source.upTo, zxid),
-      nodes: source.nodes,
-      digest: source.digest,
+      exactAt: base === undefined ? Math.max(source.upTo, zxid) : zxid,
+      nodes: (base ?? source).nodes,
+      digest: (base ?? source).digest,
     }
     await this.#writeManifest(snapshot)
     return { snapshot, log, hasGap: end !== undefined && continued === undefined }

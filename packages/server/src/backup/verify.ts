@@ -67,7 +67,7 @@ function rejectOtherTree(tree: Tree, { nodes, digest, exactAt }: SnapshotManifes
 }
 
 /** Returns the digest of a tree in hexadecimal; null when it keeps none. */
-export function digestText({ digest }: Tree): string | null {
+export function digestText({ digest }: Pick<Tree, 'digest'>): string | null {
   if (digest === undefined) return null
   return [digest.hi, digest.lo].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('')
 }

@@ -15,6 +15,7 @@ import {
   TxnLog,
   type DataFolders,
   type EpochFiles,
+  type ExactSnapshot,
   type RawTxn,
   type Recovery,
   type RecoveryOptions,
@@ -68,6 +69,7 @@ export class Database {
   #isFullSyncRequested: boolean
   #writer: TxnLog | undefined
   #receiver: SnapshotReceiver | undefined
+  #baseSnapshot: ExactSnapshot | undefined
   readonly #mutex = new Mutex()
   #closing: Promise<void> | undefined
   readonly folders: DataFolders
@@ -87,6 +89,7 @@ export class Database {
       recovery.logRange,
       recovery.replayed,
     )
+    this.#baseSnapshot = recovery.exactSnapshot
     this.#isFullSyncRequested = !this.isEligibleToVote
     const { snapshotMs, logMs, replayed } = recovery
     this.recoveryTimes = { snapshotMs, logMs, replayed }
@@ -130,6 +133,13 @@ export class Database {
   /** The transactions that `readHistory` can return: those read after the loaded snapshot, and those appended since. */
   get logRange(): ReadonlyLogRange {
     return this.#history.range
+  }
+  /**
+   * The snapshot file after which `logRange` begins, from a leader or of the last start; undefined where it holds parts of later
+   * transactions. A purge may have removed it.
+   */
+  get baseSnapshot(): ExactSnapshot | undefined {
+    return this.#baseSnapshot
   }
   /** Bytes of the newest snapshot file, 0 for none. Bounds a DIFF from disk (`snapshotSizeFactor`). */
   get snapshotBytes(): number {
@@ -325,7 +335,9 @@ export class Database {
     const { disk, logger } = this.#context.platform
     await replaceAllFiles(disk, logger, folders, name)
     this.#state.installed()
-    this.#history.reset(new LogRange(tree.lastZxid), 0)
+    const { lastZxid: zxid, nodeCount: nodes, digest } = tree
+    this.#history.reset(new LogRange(zxid), 0)
+    this.#baseSnapshot = { file: name, zxid, nodes, digest }
     this.#isFullSyncRequested = false
     await this.#context.eligibility?.grant()
     await this.#context.snapshots.measure()
@@ -436,6 +448,7 @@ export class Database {
   #load(recovery: Recovery): void {
     this.#state.load(recovery)
     this.#history.reset(recovery.logRange, recovery.replayed)
+    this.#baseSnapshot = recovery.exactSnapshot
   }
 
   #assertNoRole(): void {

@@ -174,3 +174,57 @@ describe('the log before the snapshot from which a server has started', () => {
     expect(await database.hasLogAfter(z(1, 12))).toBe(false)
   })
 })
+
+describe('the snapshot at the begin of the range', () => {
+  const factsOf = ({ tree }: LeaderHistory) => ({
+    zxid: tree.lastZxid,
+    nodes: tree.nodeCount,
+    digest: tree.digest,
+  })
+
+  it('is that of the leader, also after a restart, until a start from a later one', async () => {
+    const fixture = await DatabaseFixture.accepting(9)
+    const leader = new LeaderHistory().createRange(1, 1, 5)
+    await fixture.receiveFrom(leader)
+    await fixture.database.installSnapshot()
+    const received = { file: 'snapshot.100000005', ...factsOf(leader) }
+    expect(fixture.database.baseSnapshot).toEqual(received)
+    await fixture.runRole([leader.create(z(1, 6))])
+    await fixture.reopen()
+    expect(fixture.database.baseSnapshot).toEqual(received)
+    await fixture.database.takeSnapshot([])
+    expect(fixture.database.baseSnapshot).toEqual(received)
+    await fixture.reopen()
+    expect(fixture.database.baseSnapshot).toEqual({ file: 'snapshot.100000006', ...factsOf(leader) })
+  })
+
+  it('is none where the tree changed while it was written', async () => {
+    const fixture = await DatabaseFixture.accepting(9)
+    const leader = new LeaderHistory().createRange(1, 1, 5)
+    await fixture.runRole(leader.txns)
+    const writer = fixture.writer()
+    const taking = fixture.database.takeSnapshot([])
+    const { zxid, payload } = leader.create(z(1, 6))
+    writer.appendPayload(zxid, payload)
+    fixture.database.apply(payload)
+    await taking
+    await fixture.database.endRole()
+    await fixture.reopen()
+    expect(fixture.database.logRange.after).toBe(z(1, 5))
+    expect(fixture.database.baseSnapshot).toBeUndefined()
+  })
+
+  it('is the one before transactions that are cut off', async () => {
+    const fixture = await DatabaseFixture.accepting(9)
+    const leader = new LeaderHistory().createRange(1, 1, 3)
+    await fixture.runRole(leader.txns)
+    await fixture.database.takeSnapshot([])
+    const facts = factsOf(leader)
+    await fixture.runRole([leader.create(z(1, 4))])
+    await fixture.database.takeSnapshot([])
+    await fixture.reopen()
+    expect(fixture.database.baseSnapshot).toMatchObject({ zxid: z(1, 4) })
+    expect(await fixture.database.truncateTo(z(1, 3))).toEqual({ isExact: true })
+    expect(fixture.database.baseSnapshot).toEqual({ file: 'snapshot.100000003', ...facts })
+  })
+})

@@ -312,6 +312,10 @@ export class Member implements Server, AdminTarget {
     return this.#context.database.readHistory(after, upTo)
   }
 
+  get baseSnapshot(): AdminTarget['baseSnapshot'] {
+    return this.#context.database.baseSnapshot
+  }
+
   hasLogAfter(after: Zxid): Promise<boolean> {
     return this.#context.database.hasLogAfter(after)
   }

@@ -15,7 +15,7 @@ export { takeSnapshot, writeSnapshot } from './snapshot-writer.ts'
 export type { WrittenSnapshot } from './snapshot-writer.ts'
 export { loadSnapshot } from './snapshot-reader.ts'
 export { recover } from './recover.ts'
-export type { Recovery, RecoveryOptions } from './recover.ts'
+export type { ExactSnapshot, Recovery, RecoveryOptions } from './recover.ts'
 export { purge } from './purge.ts'
 export { truncateTo } from './truncate.ts'
 export {

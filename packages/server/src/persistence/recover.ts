@@ -2,7 +2,7 @@ import { formatZxid, ProtocolError } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
 import type { SessionMap } from '../core/session-map.ts'
 import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
-import type { Zxid } from '../core/types.ts'
+import type { Digest, Zxid } from '../core/types.ts'
 import { openDataFolders, removeTemporaryFiles } from './data-folders.ts'
 import { DamageError, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn } from './file-names.ts'
@@ -41,6 +41,8 @@ export interface Recovery {
   /** Whether neither a snapshot nor a transaction was found. */
   readonly wasEmpty: boolean
   readonly snapshot: string | undefined
+  /** The same, if it holds nothing of later transactions. */
+  readonly exactSnapshot: ExactSnapshot | undefined
   readonly nodes: number
   /** How long the snapshot and the log took to read, in milliseconds; 0 without `now`. */
   readonly snapshotMs: number
@@ -55,6 +57,15 @@ export interface Recovery {
   readonly canCompareDigests: boolean
   /** The first transaction above `upTo`. */
   readonly firstAboveLimit: TxnLocation | undefined
+}
+
+/** A snapshot file that holds the tree after a transaction exactly. */
+export interface ExactSnapshot {
+  readonly file: string
+  readonly zxid: Zxid
+  readonly nodes: number
+  /** Undefined where digests are disabled. */
+  readonly digest: Digest | undefined
 }
 
 /** A snapshot that could not be used. */
@@ -81,6 +92,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   const loaded = await loadNewestSnapshot(options, folders.snapshots, skipped)
   const loadedAt = now()
   const tree = loaded?.tree ?? options.createTree()
+  const exactSnapshot = exactOf(loaded)
   const files = logsIn(await disk.list(folders.logs))
   const { pause } = options
   const replayOptions = { disk, logger, folder: folders.logs, upTo: upTo ?? Infinity, pause }
@@ -101,6 +113,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     lastZxid: tree.lastZxid,
     wasEmpty: !loaded && replay.appliedCount === 0,
     snapshot: loaded?.file,
+    exactSnapshot,
     nodes: tree.nodeCount,
     snapshotMs: loadedAt - startedAt,
     logMs: now() - loadedAt,
@@ -133,6 +146,14 @@ interface Loaded {
   readonly tree: Tree
   readonly file: string
   readonly snapshot: LoadedSnapshot
+}
+
+/** Describes a snapshot that was loaded, before the log is replayed; undefined if the tree may have changed while it was written. */
+function exactOf(loaded: Loaded | undefined): ExactSnapshot | undefined {
+  if (loaded === undefined) return undefined
+  const { tree, file, snapshot } = loaded
+  const { zxid, lastZxid } = snapshot
+  return lastZxid === zxid ? { file, zxid, nodes: tree.nodeCount, digest: tree.digest } : undefined
 }
 
 /** Loads the newest snapshot that is sound. Rejects when there are snapshots and none is. */
