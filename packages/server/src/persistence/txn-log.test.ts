@@ -81,6 +81,23 @@ function holdWrites(disk: MemoryDisk): () => void {
   }
 }
 
+/** Returns the array of each write to a disk, while it is written. */
+function buffersOf(disk: MemoryDisk): ArrayBufferLike[] {
+  const buffers: ArrayBufferLike[] = []
+  const openWrite = disk.openWrite.bind(disk)
+  disk.openWrite = async (path, options) => {
+    const writer = await openWrite(path, options)
+    const write = writer.write.bind(writer)
+    return Object.assign(writer, {
+      write: (bytes: Uint8Array, position: number) => {
+        buffers.push(bytes.buffer)
+        return write(bytes, position)
+      },
+    })
+  }
+  return buffers
+}
+
 const unencodable = (zxid: number): LoggedTxn => ({
   ...createTxn(zxid),
   txn: { type: 9999 } as unknown as LoggedTxn['txn'],
@@ -460,6 +477,63 @@ describe('the writes of TxnLog', () => {
     expect(log.durableZxid).toBe(4)
   })
 
+  it('that are delayed wait as long right after a write that left nothing behind', async () => {
+    const { log, append, clock } = given({ flushDelayMs: 50 })
+    append(1)
+    clock.advance(50)
+    while (log.durableZxid < 1) await Promise.resolve()
+    append(2)
+    await clock.untilIdle()
+    expect([log.durableZxid, clock.pendingTimers()]).toEqual([1, [{ name: 'log flush delay', at: 1100 }]])
+    await log.close()
+  })
+
+  it('take one turn of the event loop for all that is appended in it, and one after a write', async () => {
+    const { log, append, clock, disk } = given()
+    let turns = 0
+    const immediate = clock.immediate.bind(clock)
+    clock.immediate = (action) => {
+      turns++
+      immediate(action)
+    }
+    append(1, 2, 3)
+    expect(turns).toBe(1)
+    const release = holdWrites(disk)
+    clock.advance(0)
+    append(4, 5)
+    expect(turns).toBe(1)
+    release()
+    await clock.untilIdle()
+    expect([log.durableZxid, turns]).toEqual([5, 2])
+  })
+
+  it('reuse at most two buffers', async () => {
+    const { log, append, disk } = given()
+    const buffers = buffersOf(disk)
+    const writeThree = async (first: number): Promise<Set<ArrayBufferLike>> => {
+      for (const zxid of [first, first + 1, first + 2]) {
+        log.roll()
+        append(zxid)
+      }
+      await log.flush()
+      return new Set(buffers.splice(0))
+    }
+    const [before, after] = [await writeThree(1), await writeThree(4)]
+    const reused = [...before].filter((buffer) => after.has(buffer))
+    expect([before.size, after.size, reused.length]).toEqual([3, 3, 2])
+  })
+
+  it('reuse no buffer of more than 1 MiB', async () => {
+    const { log, disk } = given()
+    const buffers = buffersOf(disk)
+    const others = ENTRY - 50
+    for (const [i, bytes] of [ENTRY, 1 << 20, ENTRY, (1 << 20) + 1, ENTRY].entries()) {
+      log.append(createTxn(i + 1, bytes - others))
+      await log.flush()
+    }
+    expect([buffers[2] === buffers[1], buffers[4] === buffers[3]]).toEqual([true, false])
+  })
+
   it('are scheduled once in a turn, and by a flush at once', async () => {
     const { log, append, clock, disk } = given()
     append(1, 2)
@@ -535,6 +609,20 @@ describe('the files of TxnLog', () => {
     }
   })
 
+  it('that end at their limit while another has begun are followed by that one', async () => {
+    const { log, append, disk, clock, names } = given({ fileSizeLimitBytes: 1 })
+    const release = holdWrites(disk)
+    append(1)
+    clock.advance(0)
+    log.roll()
+    append(2)
+    release()
+    while (log.durableZxid < 1) await Promise.resolve()
+    append(3)
+    await clock.untilIdle()
+    expect([log.durableZxid, names()]).toEqual([3, ['log.1', 'log.2']])
+  })
+
   it('begin anew with `roll`, which resets the count of transactions', async () => {
     const { log, write, names } = given({ sinceSnapshot: 7 })
     await write(1, 2)
@@ -574,7 +662,7 @@ describe('TxnLog on a disk that fails', () => {
       [{ id: 'log.disk-full', folder: FOLDER, code }, expect.stringMatching('^No .* is left') as string],
     ])
     expect(() => append(2)).toThrow('is left for the transaction log')
-    await expect(log.flush()).rejects.toMatchObject({ name: 'LogFullError', code })
+    await expect(log.flush()).rejects.toMatchObject({ name: 'LogFullError', code, cause: { code } })
     disk.injectFault = undefined
     clock.advance(1000)
     await clock.untilIdle()
@@ -615,6 +703,9 @@ describe('TxnLog on a disk that fails', () => {
       `The transaction log cannot be written: EROFS on ${FOLDER}/log.1. The server stops; check the disk`,
     ])
     expect(log.failure?.cause).toMatchObject({ code: 'EROFS' })
+    const failed = { name: 'Error', message: 'Expected a log that is open, got one that is failed' }
+    await expect(log.flush()).rejects.toMatchObject(failed)
+    expect(() => append(2)).toThrow(failed.message)
   })
 
   it('stops after any other error, and writes nothing of what was appended meanwhile', async () => {
@@ -632,8 +723,9 @@ describe('TxnLog on a disk that fails', () => {
       0,
       [`The transaction log cannot be written: EIO on ${FOLDER}/log.1. The server stops; check the disk`],
     ])
-    expect(() => append(3)).toThrow('Expected a log that is open, got one that is failed')
-    await expect(log.flush()).rejects.toThrow('got one that is failed')
+    const failed = 'Expected a log that is open, got one that is failed'
+    expect(() => append(3)).toThrow(failed)
+    await expect(log.flush()).rejects.toMatchObject({ message: failed })
     await log.close()
     expect([names(), disk.writes, log.durableZxid]).toEqual([['log.1'], 1, 0])
   })

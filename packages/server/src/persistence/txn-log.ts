@@ -111,7 +111,7 @@ export class TxnLog {
   readonly #options: TxnLogOptions
   readonly #events: TxnLogEvents
   readonly #file: LogFile
-  /** The batches that are not being written, the newest last. */
+  /** The batches that are not being written, the newest last; none unless the log is open. */
   #batches: Batch[] = []
   readonly #reusable: PieceWriter[] = []
   #nextStartsFile = true
@@ -242,7 +242,6 @@ export class TxnLog {
   /** Revokes the log, makes durable what was appended and closes the file. */
   async close(): Promise<void> {
     this.revoke()
-    if (this.#state === 'closed') return
     await this.#flushPending()
     this.#state = 'closed'
     await this.#file.close()
@@ -281,7 +280,7 @@ export class TxnLog {
       invariant(false, 'A member logs only transactions of epochs that it has accepted.', { zxid })
     if (this.#state !== 'open') throw this.#notOpenError()
     const last = this.#last
-    if (zxid !== last + 1 && (zxid <= last || epochOf(zxid) === epochOf(last)))
+    if (zxid !== last + 1 && epochOf(zxid) <= epochOf(last))
       throw new RangeError(
         `Expected the zxid 0x${formatZxid(last + 1)} or one of a later epoch, got 0x${formatZxid(zxid)}`,
       )
@@ -337,13 +336,13 @@ export class TxnLog {
   }
 
   #start(): void {
-    if (this.#inFlight || this.#batches.length === 0 || this.#state !== 'open') return
+    if (this.#inFlight || this.#batches.length === 0) return
     this.#inFlight = this.#drain()
   }
 
   async #drain(): Promise<void> {
     try {
-      while (this.#batches.length > 0 && this.#state === 'open') {
+      while (this.#batches.length > 0) {
         const batch = this.#batches.shift()!
         this.#entryCount = 0
         let ms: number
@@ -454,6 +453,8 @@ export class TxnLog {
 
   #fail(cause: unknown): void {
     this.#state = 'failed'
+    // What cannot be taken back is no full disk any more, which callers would survive.
+    this.#fullError = undefined
     this.#dropBatches()
     const reason = cause instanceof Error ? cause.message : String(cause)
     const sentence = `The transaction log cannot be written: ${reason}. The server stops; check the disk`
@@ -462,8 +463,7 @@ export class TxnLog {
   }
 
   #notOpenError(): Error {
-    if (this.#fullError) return this.#fullError
-    return new Error(`Expected a log that is open, got one that is ${this.#state}`)
+    return this.#fullError ?? new Error(`Expected a log that is open, got one that is ${this.#state}`)
   }
 }
 
