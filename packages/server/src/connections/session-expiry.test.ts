@@ -58,13 +58,15 @@ describe('SessionExpiry', () => {
     reason,
     isBackpressured = false,
     fillsDisk = false,
+    isLocal = false,
   }: {
     readonly reason?: PauseReason
     readonly isBackpressured?: boolean
     readonly fillsDisk?: boolean
+    readonly isLocal?: boolean
   }) {
     const clock = new ManualClock()
-    const sessions = new SessionTracker(1000, 0)
+    const sessions = new SessionTracker(1000, 0, { isLocal })
     const [first, second] = [sessions.add(1n, 4000, 0), sessions.add(2n, 4000, 0)] as const
     const closed: bigint[] = []
     const destroyed: string[] = []
@@ -88,8 +90,8 @@ describe('SessionExpiry', () => {
     const expiry = new SessionExpiry({
       clock,
       refusals: new RefusalLog({ clock, logger: silentLogger }),
-      sessions,
-      localSessions: undefined,
+      sessions: isLocal ? new SessionTracker(1000, 0) : sessions,
+      localSessions: isLocal ? sessions : undefined,
       pipeline: pipeline as unknown as RequestPipeline,
       connections: {
         ofSession: (id: bigint) => (id === 2n ? channel : undefined),
@@ -112,6 +114,13 @@ describe('SessionExpiry', () => {
       expect([closed, destroyed]).toEqual([[1n], []])
     },
   )
+
+  it('reopens the local session of a client that is throttled, and ends others', () => {
+    const { clock, sessions, expiry, second } = fixture({ reason: PauseReason.backlog, isLocal: true })
+    expiry.run()
+    expect([...sessions]).toEqual([second])
+    expect([second.isClosing, second.deadline]).toEqual([false, clock.monotonic() + 4000])
+  })
 
   it('ends the session of a client that has a backlog and does not read its replies', () => {
     const { expiry, second } = fixture({ reason: PauseReason.backlog, isBackpressured: true })

@@ -54,22 +54,24 @@ export class SessionExpiry {
     if (this.#closing > 0) return
     const { clock, pipeline, sessions, localSessions } = this.#options
     const now = clock.monotonic()
-    this.#close(localSessions?.expire(now) ?? [], (session) => {
+    // Decided before any of their requests is handled: an expired session ignores requests.
+    const expiredLocal = localSessions?.expire(now).filter((session) => !this.#isThrottled(session)) ?? []
+    this.#close(expiredLocal, (session) => {
       this.#closeConnection(session)
       localSessions!.remove(session.id)
     })
     if (!pipeline.isWritable) return
-    // Decided before any of their requests is handled: an expired session ignores requests.
     const expired = sessions.expire(now).filter((session) => !this.#isThrottled(session))
     this.#close(expired, (session) => this.#expire(session))
   }
 
   /** Reopens a session whose client is throttled: its ping is not read. */
   #isThrottled(session: Session): boolean {
-    const { clock, sessions, connections } = this.#options
+    const { clock, sessions, localSessions, connections } = this.#options
     if (connections.ofSession(session.id)?.flow.isThrottled !== true) return false
-    sessions.touch(session, clock.monotonic())
-    sessions.reopen(session)
+    const registry = session.isLocal ? localSessions! : sessions
+    registry.touch(session, clock.monotonic())
+    registry.reopen(session)
     return true
   }
 
