@@ -84,6 +84,8 @@ export interface ClientServiceOptions {
   readonly passwords?: SessionPasswords
   /** Returns how many writes may be in flight now; `globalOutstandingLimit` by default. */
   readonly outstandingLimit?: () => number
+  /** Returns how many servers the ensemble has, this one included; 1 by default. */
+  readonly servers?: () => number
   /** Called once, when an invariant does not hold. The server must stop. */
   readonly onFailure: (error: unknown) => void
 }
@@ -171,6 +173,7 @@ export class ClientService {
     sessionIds = new SessionIdGenerator(settings.serverId, platform.clock.wall()),
     passwords = new SessionPasswords(undefined),
     outstandingLimit = () => settings.globalOutstandingLimit,
+    servers = () => 1,
     audit,
     onFailure,
   }: ClientServiceOptions) {
@@ -214,7 +217,7 @@ export class ClientService {
     this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
     this.flushQueue = new FlushQueue(runLater, () => clock.monotonic(), stats.watches.latency)
     this.deferredReads = new DeferredReads(tree, runLater)
-    this.pipelineRoom = new PipelineRoom({ clock, runLater })
+    this.pipelineRoom = new PipelineRoom({ clock, runLater, servers })
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     this.slicedWork = new SlicedWork(clock, runLater)
     this.#staleWatches = new SlicedWork(clock, (action) => clock.immediate(action))

@@ -2,11 +2,16 @@ import { ManualClock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { PipelineRoom, type WaitingClient } from './pipeline-room.ts'
 
-/** A room of 100 bytes, in which clients start requests of given sizes and note their names. */
-function fixture() {
+/** A room of 100 bytes for so many servers, in which clients start requests of given sizes and note their names. */
+function fixture(count = 1) {
   const later: (() => void)[] = []
   const clock = new ManualClock()
-  const room = new PipelineRoom({ clock, runLater: (action) => later.push(action), maxBytes: () => 100 })
+  const room = new PipelineRoom({
+    clock,
+    runLater: (action) => later.push(action),
+    maxBytes: 100,
+    servers: () => count,
+  })
   const started: string[] = []
   const client = (name: string, sizes: number[]): WaitingClient => {
     const process = (): void => {
@@ -27,6 +32,12 @@ it('a request starts as long as those before it have left room, whatever its own
   client('a', [99, 5000, 1]).requests.process()
   expect(started).toEqual(['a', 'a'])
   expect(room.size).toBe(1)
+})
+
+it('a server of three has a third of the room', () => {
+  const { started, client } = fixture(3)
+  client('a', [33, 1, 1]).requests.process()
+  expect(started).toEqual(['a', 'a'])
 })
 
 it('connections that found no room start in the order in which they came, and none overtakes them', () => {

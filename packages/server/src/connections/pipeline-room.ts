@@ -1,6 +1,9 @@
 import type { Clock } from '@zabra/runtime'
 
-/** Bytes of all writes and syncs in flight at which connections wait: half of what a member may leave unread of another. */
+/**
+ * Bytes of all writes and syncs in flight at which connections wait, those of all members together: half of what a member may leave unread
+ * of another. A leader sends each follower the writes of all members.
+ */
 const MAX_BYTES = 64 << 20
 
 /** Milliseconds of one turn for connections that waited; the one that has begun takes its own time. */
@@ -10,8 +13,10 @@ export interface PipelineRoomOptions {
   readonly clock: Pick<Clock, 'monotonic'>
   /** Runs a function in a later turn. */
   readonly runLater: (action: () => void) => void
-  /** Returns the bytes in flight at which connections wait; 64 MiB by default. */
-  readonly maxBytes?: () => number
+  /** Bytes in flight at which connections wait; 64 MiB by default. */
+  readonly maxBytes?: number
+  /** Returns how many servers have a share of them; 1 by default. */
+  readonly servers?: () => number
 }
 
 /** A connection whose requests may have to wait. */
@@ -24,15 +29,21 @@ export interface WaitingClient {
  * sends each write to its followers. Connections that find no room wait, and start their next requests in the order in which they came.
  */
 export class PipelineRoom {
-  readonly #options: PipelineRoomOptions
+  readonly #clock: PipelineRoomOptions['clock']
+  readonly #runLater: PipelineRoomOptions['runLater']
+  readonly #maxBytes: number
+  readonly #servers: () => number
   readonly #waiting = new Set<WaitingClient>()
   #bytes = 0
   #willWake = false
   /** Whether a connection that waited has its turn. */
   isWaking = false
 
-  constructor(options: PipelineRoomOptions) {
-    this.#options = options
+  constructor({ clock, runLater, maxBytes = MAX_BYTES, servers = () => 1 }: PipelineRoomOptions) {
+    this.#clock = clock
+    this.#runLater = runLater
+    this.#maxBytes = maxBytes
+    this.#servers = servers
   }
 
   /** Bytes of the requests in flight. */
@@ -70,26 +81,24 @@ export class PipelineRoom {
   #wakeLater(): void {
     if (this.#willWake || this.#waiting.size === 0 || !this.#hasRoom()) return
     this.#willWake = true
-    this.#options.runLater(() => this.#wake())
+    this.#runLater(() => this.#wake())
   }
 
   #wake(): void {
     this.#willWake = false
     this.isWaking = true
-    const { clock } = this.#options
-    const end = clock.monotonic() + WAKE_MS
+    const end = this.#clock.monotonic() + WAKE_MS
     for (const channel of this.#waiting) {
       // It is the last one if it waits again.
       this.#waiting.delete(channel)
       channel.requests.process()
-      if (!this.#hasRoom() || clock.monotonic() >= end) break
+      if (!this.#hasRoom() || this.#clock.monotonic() >= end) break
     }
     this.isWaking = false
     this.#wakeLater()
   }
 
   #hasRoom(): boolean {
-    const { maxBytes } = this.#options
-    return this.#bytes < (maxBytes === undefined ? MAX_BYTES : maxBytes())
+    return this.#bytes * this.#servers() < this.#maxBytes
   }
 }

@@ -141,6 +141,18 @@ it('a follower forwards no more syncs of a client with many identities than take
   expect(forwarded.indexOf(3000)).toBeLessThan(60)
 })
 
+it('a follower of three has a third of 64 MiB of writes in flight', async () => {
+  const { ensemble, connection, forwarded } = await playLeader(undefined, { localSessionsEnabled: true })
+  connection.pause()
+  const data = 'x'.repeat(1_000_000)
+  for (let each = 0; each < 25; each++) (await ensemble.client(1)).set(each, '/', data)
+  await ensemble.untilIdle()
+  const unread = (connection as MemoryConnection).pendingBytes
+  expect(unread).toBeGreaterThan((64 / 3) * MIB)
+  expect(unread).toBeLessThan((64 / 3 + 1) * MIB)
+  expect(forwarded).toEqual([])
+})
+
 const cluster = (byte: number, isProposed: boolean) => ({
   generation: 0,
   bytes: new Uint8Array(16).fill(byte),

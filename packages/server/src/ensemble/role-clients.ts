@@ -70,6 +70,7 @@ export class RoleClients<P extends RequestPipeline> {
       ...(isStandalone
         ? {}
         : { outstandingLimit: () => membership.shareOf(settings.globalOutstandingLimit) }),
+      servers: () => membership.active.members.size,
       isReconfigEnabled: settings.reconfigEnabled && !isStandalone,
       ...(reconfigure === undefined ? {} : { reconfigure }),
       onFailure: context.failed,
