@@ -91,7 +91,7 @@ export interface Connection {
   resume(): void
   /** Sends the queued bytes and ends this direction. The connection closes when the peer has ended its direction too. */
   end(): void
-  /** Closes at once and drops the queued bytes. */
+  /** Closes at once and drops the queued bytes; of many that are destroyed together, some in later turns. Delivers only `closed` from then on. */
   destroy(cause?: Error): void
 }
 

@@ -7,6 +7,8 @@ const CLOSES_PER_CHECK = 10
 
 const queue: Socket[] = []
 let scheduled = false
+/** Until when sockets are closed in this turn. */
+let turnEnd = 0
 
 /**
  * Closes a socket whose peer has ended, after the I/O that is ready now. When thousands of connections end at once, they are
@@ -17,6 +19,20 @@ export function queueClose(socket: Socket): void {
   if (scheduled) return
   scheduled = true
   setImmediate(closeSome)
+}
+
+/**
+ * Closes a socket in this turn, if there is time, else in a later one behind those that wait: a server whose role ends destroys the
+ * connections of all its clients at once.
+ */
+export function closeSoon(socket: Socket): void {
+  if (!scheduled) {
+    scheduled = true
+    turnEnd = performance.now() + TURN_MS
+    setImmediate(closeSome)
+  }
+  if (queue.length === 0 && performance.now() < turnEnd) socket.destroy()
+  else queue.push(socket)
 }
 
 function closeSome(): void {

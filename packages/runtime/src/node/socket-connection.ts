@@ -8,7 +8,7 @@ import {
   type PeerIdentity,
   type TlsParameters,
 } from '../network.ts'
-import { queueClose } from './close-queue.ts'
+import { closeSoon, queueClose } from './close-queue.ts'
 import { tlsParametersOf } from './tls-parameters.ts'
 
 /** Node reports a chunk as written when the system has copied it; Bun and Deno may still hold it then. */
@@ -44,6 +44,7 @@ export class SocketConnection implements Connection {
   #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
+  #isDestroyed = false
   /** Copies of bytes read while paused: a socket may read once more after `pause`. */
   #kept: Uint8Array[] | undefined
 
@@ -102,7 +103,7 @@ export class SocketConnection implements Connection {
   }
 
   write(bytes: Uint8Array): boolean {
-    return this.#socket.destroyed || this.#socket.write(bytes)
+    return this.#isDestroyed || this.#socket.destroyed || this.#socket.write(bytes)
   }
 
   pause(): void {
@@ -118,7 +119,7 @@ export class SocketConnection implements Connection {
 
   /** Delivers the kept bytes, then resumes reading. */
   #handOver(): void {
-    while (!this.#paused && !this.#socket.destroyed && this.#kept !== undefined) {
+    while (!this.#paused && !this.#isDestroyed && !this.#socket.destroyed && this.#kept !== undefined) {
       const chunk = this.#kept.shift()!
       if (this.#kept.length === 0) this.#kept = undefined
       this.#events?.data(chunk)
@@ -132,14 +133,17 @@ export class SocketConnection implements Connection {
   }
 
   destroy(cause?: Error): void {
+    if (this.#isDestroyed) return
+    this.#isDestroyed = true
     this.#cause ??= cause
-    this.#socket.destroy()
+    closeSoon(this.#socket)
   }
 
   // Events of the socket.
 
   /** Delivers bytes. Returns false to stop reading. */
   received(chunk: Uint8Array): boolean {
+    if (this.#isDestroyed) return false
     if (!this.#hasReadCallback || (!this.#paused && this.#kept === undefined)) {
       this.#events?.data(chunk)
       return true
@@ -154,10 +158,11 @@ export class SocketConnection implements Connection {
   }
 
   drained(): void {
-    this.#events?.drain()
+    if (!this.#isDestroyed) this.#events?.drain()
   }
 
   ended(): void {
+    if (this.#isDestroyed) return
     if (this.#events?.ended?.() !== true) queueClose(this.#socket)
   }
 
