@@ -1345,10 +1345,14 @@ export type Pause = () => Promise<void> | undefined;
 
 // persistence/purge.d.ts
 
-export declare function purge(disk: Disk, folders: DataFolders, retain: number, { compression, keepFrom }: {
+export interface PurgeOptions {
     readonly compression: Compression;
-    readonly keepFrom?: number;
-}): Promise<string[]>;
+    readonly keepFrom?: Zxid;
+    readonly unsavedAfter?: Zxid;
+    readonly droppedUnsaved?: (bytes: number) => void;
+}
+
+export declare function purge(disk: Disk, folders: DataFolders, retain: number, options: PurgeOptions): Promise<string[]>;
 
 // persistence/recover.d.ts
 

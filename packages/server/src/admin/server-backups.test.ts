@@ -148,6 +148,31 @@ describe('a server with a target of backups', () => {
     await restarted.stop()
   })
 
+  it('leaves no gap when old logs are removed before they are in a backup', async () => {
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      backupLogIntervalMs: 2 * MINUTE,
+      purgeIntervalMs: 1.5 * MINUTE,
+      snapCount: 2,
+      snapTreeShare: 0,
+    })
+    const client = await server.connect({ timeout: 40_000 })
+    client.create(1, '/a')
+    await server.advance(10_000)
+    for (let i = 0; i < 15; i++) {
+      client.create(2 + i, `/b${i}`)
+      await server.advance(1000)
+    }
+    await server.advance(3 * MINUTE)
+    const files = server.disk.paths().filter((path) => path.startsWith('/data/version-2/snapshot'))
+    expect(files).toHaveLength(3)
+    expect(server.logLines.filter(({ level }) => level === 'warn')).toEqual([])
+    const store = storeOn(server.disk, '/backup')
+    expect(await pathsIn(store)).toHaveLength(16)
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+    await server.stop()
+  })
+
   it('encrypts with the key in the settings', async () => {
     const disk = new MemoryDisk()
     disk.putFile('/etc/key', new TextEncoder().encode(`${KEY}\n`))

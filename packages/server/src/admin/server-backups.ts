@@ -15,6 +15,7 @@ import {
   type BackupStore,
   type RetentionRule,
 } from '../backup/index.ts'
+import type { Zxid } from '../core/types.ts'
 import { nextTime, type ServerSettings } from '../settings/index.ts'
 import type { AdminTarget } from './admin-target.ts'
 import type { BackupReport, WritesBackups } from './backup-report.ts'
@@ -88,6 +89,11 @@ export class ServerBackups implements WritesBackups {
 
   reports(): readonly BackupReport[] {
     return this.#targets.map((target) => target.report())
+  }
+
+  /** The transaction after which the next backup reads the log; Infinity while this server has no duty. */
+  get unsavedAfter(): Zxid {
+    return Math.min(...this.#targets.map((target) => target.unsavedAfter))
   }
 
   /** Begins to write backups of a server. */
@@ -190,6 +196,11 @@ class TargetBackups {
         snapshots: this.#catalog!.snapshots.length,
       },
     }
+  }
+
+  get unsavedAfter(): Zxid {
+    const isLogWanted = this.#duty.isHeld && this.#settings.backupLogIntervalMs > 0
+    return (isLogWanted ? this.#catalog?.end?.beforeLast : undefined) ?? Infinity
   }
 
   start(server: AdminTarget): void {

@@ -362,12 +362,24 @@ export class Database {
     return this.#context.snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
   }
 
-  /** Removes the files that neither recovery from the newest `retain` snapshots nor an open `readHistory` needs. */
-  purge(retain: number): Promise<readonly string[]> {
+  /**
+   * Removes the files that neither recovery from the newest `retain` snapshots nor an open `readHistory` needs, nor the next backup,
+   * which reads the log after `unsavedAfter`.
+   */
+  purge(retain: number, unsavedAfter: Zxid = Infinity): Promise<readonly string[]> {
     return this.#mutex.run(async () => {
       if (this.hasUninstalledTree) return []
-      const { disk, compression } = this.#context.platform
-      return purge(disk, this.folders, retain, { compression, keepFrom: this.#history.oldestCursor })
+      const { disk, compression, logger } = this.#context.platform
+      return purge(disk, this.folders, retain, {
+        compression,
+        keepFrom: this.#history.oldestCursor,
+        unsavedAfter,
+        droppedUnsaved: (bytes) =>
+          logger.warn(
+            { bytes },
+            'Logs that are in no backup are too long to be kept for one, and are removed',
+          ),
+      })
     })
   }
 

@@ -37,7 +37,8 @@ function given({ purgeIntervalMs = 1000, purgeRetainCount = 3 } = {}) {
           fail,
         })
       }),
-    purge: (retain: number) => {
+    purge: (retain: number, unsavedAfter: number) => {
+      expect(unsavedAfter).toBe(77)
       purges.push(retain)
       return purge()
     },
@@ -48,6 +49,7 @@ function given({ purgeIntervalMs = 1000, purgeRetainCount = 3 } = {}) {
     logger,
     database,
     stats,
+    unsavedAfter: () => 77,
   })
   return {
     clock,

@@ -1,4 +1,5 @@
 import type { Cancel, Clock, Logger } from '@zabra/runtime'
+import type { Zxid } from '../core/types.ts'
 import type { Database } from './database.ts'
 
 export interface SnapshotSettings {
@@ -20,6 +21,8 @@ export interface SnapshotSchedulerOptions {
   readonly logger: Logger
   readonly database: Database
   readonly stats: SnapshotStats
+  /** Returns the transaction after which the next backup of this server reads the log; Infinity where it makes none. */
+  readonly unsavedAfter: () => Zxid
 }
 
 /** Takes snapshots one at a time while requests go on, and periodically removes files that recovery does not need. */
@@ -77,9 +80,9 @@ export class SnapshotScheduler {
   }
 
   async #purge(): Promise<void> {
-    const { settings, logger, database } = this.#options
+    const { settings, logger, database, unsavedAfter } = this.#options
     try {
-      const removed = await database.purge(settings.purgeRetainCount)
+      const removed = await database.purge(settings.purgeRetainCount, unsavedAfter())
       if (removed.length > 0) logger.info({ removed: removed.length }, 'Removed old snapshots and logs')
     } catch (error) {
       logger.error(

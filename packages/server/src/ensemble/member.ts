@@ -137,7 +137,14 @@ export class Member implements Server, AdminTarget {
         service.commands = new FourLetterCommands(service, database.folders, startedAt, admin.state)
       }),
       audit,
-      snapshots: new SnapshotScheduler({ settings, clock, logger, database, stats }),
+      snapshots: new SnapshotScheduler({
+        settings,
+        clock,
+        logger,
+        database,
+        stats,
+        unsavedAfter: () => backups?.unsavedAfter ?? Infinity,
+      }),
       failed: (error) => this.#fail(error),
       configurationChanged: () => this.#onConfigurationChanged(),
     }

@@ -85,6 +85,11 @@ export const logEvents = {
     'Read the field `error`: most often the disk is full, or the folder may not be written.',
   ),
   'snapshot.purged': info('Removed old snapshots and logs'),
+  'snapshot.unsaved-purged': warn(
+    'Logs that are in no backup are too long to be kept for one, and are removed',
+    'The target of backups has failed for long, or gets the log too rarely. A time between two backups cannot be restored.',
+    'See why backups fail (`backup.failed`), or set `backup.logInterval` to a shorter time.',
+  ),
   'snapshot.purge-failed': error(
     'Old snapshots and logs could not be removed; trying again at the next interval',
     'Old files stay, and the disk fills.',

@@ -38,3 +38,44 @@ it('purge keeps at least three sound snapshots and every log that recovery from 
     code: 'ENOENT',
   })
 })
+
+/** Returns the logs that a purge leaves while the next backup reads after a transaction, and what it drops. */
+async function logsAfterPurge(unsavedAfter: number, bytesOfEach?: number): Promise<[string[], number[]]> {
+  const fixture = await new LogFixture().open({})
+  for (let first = 1; first <= 61; first += 10) {
+    await fixture.snapshot()
+    await fixture.log.close()
+    await fixture.open({})
+    await fixture.appendAll(first, first + 9)
+  }
+  await fixture.log.close()
+  if (bytesOfEach !== undefined) fixture.disk.size = () => Promise.resolve(bytesOfEach)
+  const dropped: number[] = []
+  const droppedUnsaved = (bytes: number): void => void dropped.push(bytes)
+  const options = { compression: nodeCompression, unsavedAfter, droppedUnsaved }
+  await purge(fixture.disk, FOLDERS, 3, options)
+  const left = fixture.fileNames()
+  expect(left.filter((name) => name.startsWith('snapshot'))).toEqual([
+    'snapshot.28',
+    'snapshot.32',
+    'snapshot.3c',
+  ])
+  return [left.filter((name) => name.startsWith('log')), dropped]
+}
+
+const NEEDED = ['log.1f', 'log.29', 'log.33', 'log.3d']
+
+it.each([
+  [14, ['log.b', 'log.15', ...NEEDED]],
+  [20, ['log.15', ...NEEDED]],
+  [30, NEEDED],
+  [65, NEEDED],
+  [Infinity, NEEDED],
+])('purge keeps the logs for a backup that reads after %d, and no snapshots for it', async (after, logs) => {
+  expect(await logsAfterPurge(after)).toEqual([logs, []])
+})
+
+it('purge keeps no more than 1 GiB of logs for a backup', async () => {
+  expect(await logsAfterPurge(14, 512 << 20)).toEqual([['log.b', 'log.15', ...NEEDED], []])
+  expect(await logsAfterPurge(14, (512 << 20) + 1)).toEqual([NEEDED, [(1 << 30) + 2]])
+})
