@@ -26,25 +26,21 @@ export class ChunkPipe {
    * `done` settles when the reader stops reading. Resolves to the number of bytes passed.
    */
   async push(bytes: Uint8Array, done: Promise<unknown>): Promise<number> {
-    let isDone = false
-    const over = done.then(
-      () => (isDone = true),
-      () => (isDone = true),
-    )
+    const over = done.catch(() => {})
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
       if (at > 0) await yieldToEventLoop(this.#clock)
       const piece = bytes.subarray(at, at + PIECE_BYTES)
       const consumed = new Promise<void>((resolve) => (this.#onConsumed = resolve))
       const resolveNext = this.#resolveNext
       this.#resolveNext = undefined
-      if (isDone || resolveNext === undefined) return at
+      if (resolveNext === undefined) return at
       resolveNext(piece)
       await Promise.race([consumed, over])
-      if (isDone) return Math.min(at + PIECE_BYTES, bytes.length)
     }
     return bytes.length
   }
 
+  /** Ends the read that waits and each later one. */
   end(): void {
     this.#isEnded = true
     const resolveNext = this.#resolveNext

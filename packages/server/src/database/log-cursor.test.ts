@@ -204,7 +204,7 @@ describe('readHistory', () => {
 })
 
 describe('purge', () => {
-  it('keeps the files of an open cursor', async () => {
+  it('keeps the files of an open cursor, and no older ones', async () => {
     const leader = new LeaderHistory()
     const fixture = await member(leader)
     for (let counter = 1; counter <= 25; counter++) {
@@ -213,7 +213,7 @@ describe('purge', () => {
     }
     const reading = fixture.database.readHistory(zxidOf(1, 3), zxidOf(1, 25))
     expect((await reading.next()).value).toMatchObject({ zxid: zxidOf(1, 4) })
-    await fixture.database.purge(3)
+    expect(await fixture.database.purge(3)).toEqual(['snapshot.0', 'log.100000001', 'log.100000002'])
     expect(await collect(reading)).toHaveLength(21)
     expect(await fixture.database.purge(3)).toContain('log.100000003')
     expect(fixture.fileNames()).not.toContain('snapshot.100000005')
