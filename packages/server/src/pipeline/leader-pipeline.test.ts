@@ -51,7 +51,7 @@ describe('LeaderPipeline', () => {
   it('does not change the bytes of proposals, and retains little else with them', async ({ ensemble }) => {
     const client = await ensemble.leader.connect()
     ensemble.holdsCommits = true
-    const sizes = Array.from({ length: 300 }, (_, xid) => (xid % 50 === 49 ? 70_000 : (xid * 37) % 900))
+    const sizes = Array.from({ length: 200 }, (_, xid) => (xid % 50 === 49 ? 70_000 : (xid * 37) % 900))
     for (const [xid, size] of sizes.entries()) client.create(xid, `/${xid}`, 0, 'x'.repeat(size))
     await ensemble.settle()
     const payloads = ensemble.proposals.map(({ payload }) => payload)
