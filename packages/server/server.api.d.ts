@@ -1329,12 +1329,13 @@ export interface RawTxn {
 
 export declare class LogRange {
     #private;
-    readonly after: Zxid;
     constructor(after: Zxid);
+    get after(): Zxid;
     get upTo(): Zxid;
     get epochEnds(): readonly Zxid[];
     add(zxid: Zxid, bytes: number): void;
     truncate(zxid: Zxid): void;
+    dropBefore(first: Zxid): void;
     hasBetween(first: Zxid, second: Zxid): boolean;
     bytesAfter(zxid: Zxid): number;
 }

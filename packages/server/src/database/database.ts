@@ -370,16 +370,20 @@ export class Database {
     return this.#mutex.run(async () => {
       if (this.hasUninstalledTree) return []
       const { disk, compression, logger } = this.#context.platform
-      return purge(disk, this.folders, retain, {
-        compression,
-        keepFrom: this.#history.oldestCursor,
-        unsavedAfter,
-        droppedUnsaved: (bytes) =>
-          logger.warn(
-            { bytes },
-            'Logs that are in no backup are too long to be kept for one, and are removed',
-          ),
-      })
+      try {
+        return await purge(disk, this.folders, retain, {
+          compression,
+          keepFrom: this.#history.oldestCursor,
+          unsavedAfter,
+          droppedUnsaved: (bytes) =>
+            logger.warn(
+              { bytes },
+              'Logs that are in no backup are too long to be kept for one, and are removed',
+            ),
+        })
+      } finally {
+        await this.#history.purged()
+      }
     })
   }
 

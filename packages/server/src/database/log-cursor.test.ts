@@ -1,6 +1,7 @@
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { createOf } from '../core/testing/create-of.ts'
+import type { Zxid } from '../core/types.ts'
 import { LogRange, type RawTxn } from '../persistence/index.ts'
 import { LogCursor } from './log-cursor.ts'
 
@@ -217,6 +218,28 @@ describe('purge', () => {
     expect(await collect(reading)).toHaveLength(21)
     expect(await fixture.database.purge(3)).toContain('log.100000003')
     expect(fixture.fileNames()).not.toContain('snapshot.100000005')
+  })
+
+  it('ends the range from which learners are brought up to date where the oldest log begins', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 3).createRange(2, 1, 6)
+    const fixture = await DatabaseFixture.accepting(9)
+    const { database } = fixture
+    const ranges: (readonly Zxid[])[] = []
+    for (const [at, txn] of leader.txns.entries()) {
+      await fixture.runRole([txn])
+      await database.takeSnapshot([])
+      if (at < 5) continue
+      await database.purge(3)
+      const { after, epochEnds } = database.logRange
+      ranges.push([after, ...epochEnds])
+      expect(await collect(database.readHistory(after, txn.zxid))).toHaveLength(3)
+    }
+    expect(ranges).toEqual([
+      [zxidOf(1, 3), zxidOf(2, 3)],
+      [zxidOf(2, 1), zxidOf(2, 4)],
+      [zxidOf(2, 2), zxidOf(2, 5)],
+      [zxidOf(2, 3), zxidOf(2, 6)],
+    ])
   })
 
   it('takes the rest of an epoch with it, so that nothing is read after a transaction in the middle of it', async () => {

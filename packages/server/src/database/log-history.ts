@@ -47,6 +47,15 @@ export class LogHistory {
     this.txnsSinceSnapshot = txnsSinceSnapshot
   }
 
+  /** Ends the range before the oldest log file: a purge may have removed others. */
+  async purged(): Promise<void> {
+    const { disk, folder } = this.#source
+    const [oldest] = logsIn(await disk.list(folder))
+    if (oldest === undefined) return
+    this.range.dropBefore(oldest.zxid)
+    if (!this.#follows(oldest.zxid, this.#begin)) this.#begin = this.range.after
+  }
+
   /** The transaction after which the oldest cursor reads; Infinity without any. Its files must not be purged. */
   get oldestCursor(): Zxid {
     return Math.min(...[...this.#cursors].map(({ after }) => after))
@@ -69,8 +78,13 @@ export class LogHistory {
     const { disk, folder } = this.#source
     const [oldest] = logsIn(await disk.list(folder))
     if (oldest === undefined) return after >= this.range.after
-    if (oldest.zxid <= after) return true
-    return isSuccessor(oldest.zxid, after) && !this.range.hasBetween(after, oldest.zxid)
+    return this.#follows(oldest.zxid, after)
+  }
+
+  /** Whether a log that begins with `first` has all transactions after `after` that are in the history. */
+  #follows(first: Zxid, after: Zxid): boolean {
+    if (first <= after) return true
+    return isSuccessor(first, after) && !this.range.hasBetween(after, first)
   }
 
   /**

@@ -59,3 +59,21 @@ it('bytesAfter never returns too few bytes where zxids are given again after a t
 it('LogRange has no epoch before its first transaction', () => {
   expect(rangeOf().epochEnds).toEqual([])
 })
+
+it.each([
+  [
+    'a log that begins with the first transaction',
+    makeZxid(1, 4),
+    makeZxid(1, 3),
+    [makeZxid(1, 6), makeZxid(3, 2)],
+  ],
+  ['a log that begins before', makeZxid(1, 1), makeZxid(1, 3), [makeZxid(1, 6), makeZxid(3, 2)]],
+  ['a log from the middle of an epoch on', makeZxid(1, 6), makeZxid(1, 5), [makeZxid(1, 6), makeZxid(3, 2)]],
+  ['a log of the next epoch', makeZxid(3, 1), makeZxid(1, 6), [makeZxid(3, 2)]],
+  ['a log in the next epoch', makeZxid(3, 2), makeZxid(3, 1), [makeZxid(3, 2)]],
+  ['a log without a transaction yet', makeZxid(3, 9), makeZxid(1, 3), [makeZxid(1, 6), makeZxid(3, 2)]],
+])('dropBefore leaves what is in %s', (_, first, after, ends) => {
+  const range = rangeOf([1, 4], [1, 5], [1, 6], [3, 1], [3, 2])
+  range.dropBefore(first)
+  expect([range.after, range.epochEnds, range.upTo]).toEqual([after, ends, makeZxid(3, 2)])
+})

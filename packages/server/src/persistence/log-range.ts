@@ -1,4 +1,4 @@
-import { epochOf } from '@zabra/protocol'
+import { counterOf, epochOf } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 
 /** Distance of the marks by which `bytesAfter` estimates. */
@@ -16,7 +16,7 @@ interface Mark {
  * are never served to a learner (disk-format H1).
  */
 export class LogRange {
-  readonly after: Zxid
+  #after: Zxid
   #ends: Zxid[] = []
   /** By bytes. Those of transactions that were removed stay: `#bytes` does not fall either. */
   readonly #marks: Mark[] = []
@@ -24,10 +24,15 @@ export class LogRange {
   #sinceMark = 0
   #last: Zxid
 
-  /** `after` is a point of the history: every later transaction is in the log. */
+  /** See the property `after`. */
   constructor(after: Zxid) {
-    this.after = after
+    this.#after = after
     this.#last = after
+  }
+
+  /** A point of the history: every later transaction is in the log. */
+  get after(): Zxid {
+    return this.#after
   }
 
   /** The last transaction of the range. */
@@ -57,6 +62,16 @@ export class LogRange {
     this.#ends = this.#ends.filter((end) => epochOf(end) < epochOf(zxid))
     if (zxid > this.after) this.#ends.push(zxid)
     this.#last = Math.max(zxid, this.after)
+  }
+
+  /** Ends the range before `first`, the first transaction that the files have after a purge. Does nothing where they have all of it. */
+  dropBefore(first: Zxid): void {
+    const ends = [this.#after, ...this.#ends]
+    // The first transaction of an epoch follows the end of an earlier one, any other the one with the counter below.
+    const last = counterOf(first) > 1 ? first - 1 : ends.findLast((end) => end < first)
+    if (last === undefined || last <= this.#after || last > this.#last) return
+    this.#after = last
+    this.#ends = this.#ends.filter((end) => end > last)
   }
 
   /** Returns whether the history has a transaction between two that it has. Files may lack it: a purge removes the oldest. */
