@@ -18,6 +18,12 @@ async function withFollower(options?: Parameters<typeof EnsembleFixture.start>[0
     client,
     room: pipelineRoom,
     reconnect: () => learner.fixture.connect({ resume: client.session! }),
+    /** Sends writes of 100 KB while none is committed: six are in flight and the others wait, some of the twenty in the socket. */
+    sendBacklog: (writes = 20) => {
+      ensemble.holdsCommits = true
+      for (let xid = 1; xid <= writes; xid++) client.set(xid, '/', 'x'.repeat(100_000))
+      return ensemble.settle()
+    },
     /** Takes all room, as other connections do. */
     fill: () => pipelineRoom.take(ROOM),
   }
@@ -181,3 +187,46 @@ const moveAway = ({ fixture }: Learner, { session }: RawClient): void =>
   fixture.clientService.runTurn(() =>
     fixture.pipeline.revalidate(session!.sessionId, 10_000, { onRevalidated() {} } as never, 5),
   )
+
+it('a follower touches the session of a client with a backlog, unless that does not read its replies', async () => {
+  const { ensemble, learner, client, sendBacklog } = await withFollower()
+  const { clientService } = learner.fixture
+  const touched = (): bigint[] => {
+    learner.sessions.takeTouched()
+    clientService.touchThrottled()
+    return learner.sessions.takeTouched().map(({ id }) => id)
+  }
+  expect(touched()).toEqual([])
+  await sendBacklog()
+  const { sessionId } = client.session!
+  expect(touched()).toEqual([sessionId])
+  const { flow } = clientService.connections.ofSession(sessionId)!
+  flow.isBackpressured = true
+  expect(touched()).toEqual([])
+  flow.isBackpressured = false
+  await ensemble.commitHeld()
+  expect([touched(), clientService.backlogged.size]).toEqual([[], 0])
+})
+
+it('a connection that is closed has no backlog and waits for no room', async () => {
+  const { ensemble, learner, client, room, fill, sendBacklog } = await withFollower()
+  const { backlogged } = learner.fixture.clientService
+  const other = await learner.fixture.connect()
+  await sendBacklog()
+  fill()
+  other.set(1, '/', 'x')
+  await ensemble.settle()
+  expect([backlogged.size, room.size]).toEqual([1, 1])
+  for (const { connection } of [client, other]) connection.destroy()
+  await ensemble.settle()
+  expect([backlogged.size, room.size]).toEqual([0, 0])
+})
+
+it('a write that waited takes room as others do once it starts', async () => {
+  const { ensemble, room, sendBacklog } = await withFollower()
+  await sendBacklog(10)
+  const { bytes } = room
+  ensemble.commitNext()
+  await ensemble.settle()
+  expect(room.bytes).toBe(bytes)
+})
