@@ -37,7 +37,7 @@ export class PacedSocket extends Duplex {
   readonly passEnd = (): void => {
     if (this.destroyed || !this.source.readableEnded) return
     if (this.holdsEnd === undefined) this.push(null)
-    // The reader may have it wait because of the bytes before it.
+    // The bytes before it may complete a request, until whose response the end must wait.
     else if (this.readableLength > 0) this.once('data', this.passEnd)
     else if (!this.holdsEnd()) this.push(null)
   }
@@ -59,7 +59,7 @@ export class PacedSocket extends Duplex {
     source.on('end', this.passEnd)
     source.on('error', (error) => this.destroy(error))
     source.on('close', () => {
-      // After both ends it closes by itself, once the reader has read what was received.
+      // Once both sides have ended, the stream closes by itself, after the reader has read the rest.
       if (!source.readableEnded || !source.writableFinished) this.destroy()
     })
     source.on('timeout', () => this.emit('timeout'))

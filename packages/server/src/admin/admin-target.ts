@@ -161,7 +161,7 @@ export interface AdminTarget {
   readHistory(after: Zxid, upTo: Zxid): AsyncIterableIterator<RawTxn>
   /** Resolves to whether `readHistory` can read all transactions after a zxid, also those before the snapshot that was loaded. */
   hasLogAfter(after: Zxid): Promise<boolean>
-  /** The snapshot file at the begin of `logRange`; undefined where it is not exact. A purge may have removed it. */
+  /** The snapshot file after which `logRange` began; undefined where it holds parts of later transactions. A purge may have removed it. */
   readonly baseSnapshot: ExactSnapshot | undefined
 }
 

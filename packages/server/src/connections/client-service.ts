@@ -228,7 +228,9 @@ export class ClientService {
     this.watchNotifier = new WatchNotifier(this.watches, acls, stats.watches)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
     const limits = dataLimits({
-      ...platform,
+      logger: platform.logger,
+      system: platform.system,
+      turnTime: () => this.turnTime,
       dataMemory: settings.dataMemoryBytes,
       freeBytes: () => tree.store.freeBytes,
     })

@@ -4,12 +4,13 @@ import { dataLimits, dataMemoryLimit } from './data-limits.ts'
 
 function fixture(dataMemory = 0) {
   const clock = new ManualClock()
+  const turnTime = (): number => clock.monotonic()
   const lines: object[] = []
   const logger = { ...silentLogger, warn: (facts: object) => lines.push(facts) }
   const heap = { used: 1000, external: 500 }
   const system = { memoryLimits: () => ({ heap: 4000, process: 8000 }), heap: () => heap }
   const tree = { freeBytes: 0 }
-  const limits = dataLimits({ clock, logger, system, dataMemory, freeBytes: () => tree.freeBytes })
+  const limits = dataLimits({ turnTime, logger, system, dataMemory, freeBytes: () => tree.freeBytes })
   return { clock, lines, heap, tree, limits }
 }
 
@@ -51,9 +52,8 @@ it('the memory is looked at ten times in a second, and refused writes are logged
 })
 
 it('there is no limit where the platform does not know its memory, unless one is set', () => {
-  const { clock } = fixture()
-  expect(dataLimits({ clock, logger: silentLogger, system: {}, dataMemory: 0, freeBytes: () => 0 })).toEqual(
-    {},
-  )
+  expect(
+    dataLimits({ turnTime: () => 0, logger: silentLogger, system: {}, dataMemory: 0, freeBytes: () => 0 }),
+  ).toEqual({})
   expect([dataMemoryLimit(0, {}), dataMemoryLimit(7, {})]).toEqual([Infinity, 7])
 })

@@ -1,19 +1,18 @@
-import type { Clock, Logger, System } from '@zabra/runtime'
+import type { Logger, System } from '@zabra/runtime'
 import type { PreparerOptions } from '../core/prepare/index.ts'
+import { HeapUse } from './heap-use.ts'
+import { TokenBucket } from './token-bucket.ts'
 
 /** The part of the heap that access control lists may take. */
 const ACL_SHARE = 0.25
 /** The part of the memory of the process up to which data may grow, where `dataMemory` does not say: a snapshot and replies need some too. */
 const DATA_SHARE = 0.75
-/** The part of the heap above which data do not grow. */
-const HEAP_SHARE = 0.9
-/** Milliseconds between two looks at the memory. */
-const CHECK_MS = 100
 /** Milliseconds between two warnings. */
 const WARNING_MS = 60_000
 
 export interface DataLimitsOptions {
-  readonly clock: Pick<Clock, 'monotonic'>
+  /** Returns the time of the turn, on the monotonic clock. */
+  readonly turnTime: () => number
   readonly logger: Logger
   readonly system: Pick<System, 'memoryLimits' | 'heap'>
   /** The setting, in bytes; 0 derives the limit from the memory of the process. */
@@ -32,7 +31,7 @@ export function dataMemoryLimit(setting: number, system: Pick<System, 'memoryLim
  * minute at most. A list may have a megabyte, and no quota counts it.
  */
 export function dataLimits({
-  clock,
+  turnTime,
   logger,
   system,
   dataMemory,
@@ -42,14 +41,11 @@ export function dataLimits({
   if (limits === undefined) return {}
   const maxAclBytes = Math.floor(limits.heap * ACL_SHARE)
   const limit = dataMemoryLimit(dataMemory, system)
-  let [checkedAt, isFull] = [-Infinity, false]
+  const heap = new HeapUse(system)
   const onceAMinute = (warn: () => void): (() => void) => {
-    let warnedAt = -Infinity
+    const warnings = new TokenBucket(1, WARNING_MS, 1)
     return () => {
-      const now = clock.monotonic()
-      if (now - warnedAt < WARNING_MS) return
-      warnedAt = now
-      warn()
+      if (warnings.take(turnTime())) warn()
     }
   }
   return {
@@ -61,12 +57,8 @@ export function dataLimits({
       ),
     ),
     isMemoryFull() {
-      const now = clock.monotonic()
-      if (now - checkedAt < CHECK_MS) return isFull
-      checkedAt = now
-      const { used, external } = system.heap?.() ?? { used: 0, external: 0 }
-      isFull = used > limits.heap * HEAP_SHARE || used + external - freeBytes() > limit
-      return isFull
+      const { used, external, isFull } = heap.at(turnTime())
+      return isFull || used + external - freeBytes() > limit
     },
     onMemoryFull: onceAMinute(() =>
       logger.warn(

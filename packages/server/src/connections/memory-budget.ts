@@ -1,5 +1,6 @@
 import type { Logger, System } from '@zabra/runtime'
 import type { CloseCause } from './close-cause.ts'
+import { HeapUse } from './heap-use.ts'
 import { logContext, type LoggedClient } from './log-context.ts'
 
 /** The share of the memory of the process that connections and sessions may take. */
@@ -10,10 +11,6 @@ const MAX_DERIVED_BYTES = 2 ** 31
 const DEFAULT_BYTES = 2 ** 29
 /** Memory of a session in bytes: its table entries, its place among the deadlines. */
 export const SESSION_BYTES = 600
-/** The part of the heap above which no new session is accepted. */
-const HEAP_LIMIT = 0.9
-/** Milliseconds between two looks at the heap. */
-const HEAP_CHECK_MS = 100
 /** Connections are cut until this part of the budget is used. */
 const CUT_TO = 0.95
 /** Connections that are logged each for itself when many are cut at once. */
@@ -53,11 +50,11 @@ export class MemoryBudget {
   /** Connections cut. */
   cuts = 0
   #isCutting = false
-  #heapCheckedAt = -Infinity
-  #isHeapFull = false
+  readonly #heap: HeapUse
 
   constructor(options: MemoryBudgetOptions) {
     this.#options = options
+    this.#heap = new HeapUse(options.system)
     this.limit = options.bytes > 0 ? options.bytes : derivedBudget(options.system)
   }
 
@@ -74,21 +71,13 @@ export class MemoryBudget {
     const bytes = sessions() * SESSION_BYTES
     if (bytes > this.limit / 2)
       return `${sessions()} sessions take half of the memory for clients, ${this.limit} bytes (clientMemory)`
-    if (now - this.#heapCheckedAt >= HEAP_CHECK_MS) this.#checkHeap(now)
-    return this.#isHeapFull
+    return this.#heap.at(now).isFull
       ? 'the heap is nearly full; a larger one is set with --max-old-space-size'
       : undefined
   }
 
   get #limitOfConnections(): number {
     return this.limit - Math.min(this.#options.sessions() * SESSION_BYTES, this.limit / 2)
-  }
-
-  #checkHeap(now: number): void {
-    const { system } = this.#options
-    const limit = system.memoryLimits?.().heap
-    this.#heapCheckedAt = now
-    this.#isHeapFull = limit !== undefined && (system.heap?.().used ?? 0) > limit * HEAP_LIMIT
   }
 
   #cut(): void {

@@ -357,6 +357,7 @@ export class RequestQueue {
 
   /** Releases the room of the oldest request in flight, whose result has come too late: the connection takes none. */
   releaseAbandoned(): void {
+    // A connection that is closing has not dropped its requests yet.
     this.abandon()
     this.#release(this.#abandoned.shift())
   }

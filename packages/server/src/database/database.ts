@@ -135,7 +135,7 @@ export class Database {
     return this.#history.range
   }
   /**
-   * The snapshot file after which `logRange` begins, from a leader or of the last start; undefined where it holds parts of later
+   * The snapshot file from a leader or of the last start, after which `logRange` began; undefined where it holds parts of later
    * transactions. A purge may have removed it.
    */
   get baseSnapshot(): ExactSnapshot | undefined {

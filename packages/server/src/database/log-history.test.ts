@@ -1,10 +1,33 @@
 import { ManualClock, MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import type { Zxid } from '../core/types.ts'
-import { LogRange } from '../persistence/index.ts'
+import { LogRange, type RawTxn } from '../persistence/index.ts'
 import { logName } from '../persistence/file-names.ts'
 import { LogHistory } from './log-history.ts'
 import { collect, DatabaseFixture, FOLDER, LeaderHistory, zxidOf as z } from './testing/database-fixture.ts'
+
+const SMALL = { txnLogSizeLimitBytes: 600 }
+
+/**
+ * Opens a folder in which Apache ZooKeeper had logged 1:1 to 1:5 when it received a snapshot of everything that `leader` had, and then the
+ * transactions that `write` returns.
+ */
+async function leftByApache(leader: LeaderHistory, write: () => readonly RawTxn[]): Promise<DatabaseFixture> {
+  const fixture = await DatabaseFixture.accepting(9, new MemoryDisk(), SMALL)
+  await fixture.runRole(new LeaderHistory().createRange(1, 1, 5).txns)
+  await fixture.database.close()
+  const other = await DatabaseFixture.accepting(9)
+  await other.receiveFrom(leader)
+  await other.database.installSnapshot()
+  await other.runRole(write())
+  await other.database.takeSnapshot([])
+  await other.database.close()
+  for (const name of other.fileNames())
+    if (/^(?:log|snapshot)\./.test(name))
+      fixture.disk.putFile(`${FOLDER}/${name}`, await other.disk.readFile(`${FOLDER}/${name}`))
+  await fixture.open()
+  return fixture
+}
 
 describe('hasLogAfter', () => {
   /** Returns whether a server has the log after a zxid, whose range begins after `rangeAfter`, with these files. */
@@ -33,8 +56,6 @@ describe('hasLogAfter', () => {
 })
 
 describe('the log before the snapshot from which a server has started', () => {
-  const SMALL = { txnLogSizeLimitBytes: 600 }
-
   /** Returns a member that has started from a snapshot of a history and has several log files before it. */
   async function restarted(leader: LeaderHistory): Promise<DatabaseFixture> {
     const fixture = await DatabaseFixture.accepting(9, new MemoryDisk(), SMALL)
@@ -98,22 +119,9 @@ describe('the log before the snapshot from which a server has started', () => {
 
   it('is not read beyond the begin of an epoch, although nothing seems to be missing (disk-format H1)', async () => {
     // Apache ZooKeeper leaves 1:4 and 1:5, which were never committed, when a leader of epoch 2 sends it a snapshot.
-    const fixture = await DatabaseFixture.accepting(9, new MemoryDisk(), SMALL)
-    await fixture.runRole(new LeaderHistory().createRange(1, 1, 5).txns)
-    await fixture.database.close()
-    const other = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 3)
     leader.tree.lastZxid = z(2, 0)
-    await other.receiveFrom(leader)
-    await other.database.installSnapshot()
-    leader.createRange(2, 1, 9)
-    await other.runRole(leader.txns.slice(3))
-    await other.database.takeSnapshot([])
-    await other.database.close()
-    for (const name of other.fileNames())
-      if (/^(?:log|snapshot)\./.test(name))
-        fixture.disk.putFile(`${FOLDER}/${name}`, await other.disk.readFile(`${FOLDER}/${name}`))
-    await fixture.open()
+    const fixture = await leftByApache(leader, () => leader.createRange(2, 1, 9).txns.slice(3))
     expect(fixture.fileNames()).toEqual(expect.arrayContaining(['log.100000001', 'log.200000001']))
     expect(fixture.database.logRange.after).toBe(z(2, 9))
     expect(await fixture.database.hasLogAfter(z(1, 3))).toBe(false)
@@ -123,20 +131,8 @@ describe('the log before the snapshot from which a server has started', () => {
   })
 
   it('is not read beyond a snapshot that Apache ZooKeeper received within the epoch', async () => {
-    const fixture = await DatabaseFixture.accepting(9, new MemoryDisk(), SMALL)
-    await fixture.runRole(new LeaderHistory().createRange(1, 1, 5).txns)
-    await fixture.database.close()
-    const other = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 8)
-    await other.receiveFrom(leader)
-    await other.database.installSnapshot()
-    await other.runRole([leader.create(z(1, 9))])
-    await other.database.takeSnapshot([])
-    await other.database.close()
-    for (const name of other.fileNames())
-      if (/^(?:log|snapshot)\./.test(name))
-        fixture.disk.putFile(`${FOLDER}/${name}`, await other.disk.readFile(`${FOLDER}/${name}`))
-    await fixture.open()
+    const fixture = await leftByApache(leader, () => [leader.create(z(1, 9))])
     expect(await fixture.database.hasLogAfter(z(1, 3))).toBe(false)
     expect(await fixture.database.hasLogAfter(z(1, 8))).toBe(true)
   })

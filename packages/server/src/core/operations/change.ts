@@ -65,7 +65,7 @@ function prepareSetData(
   context.checkSessionUsers(node.path, request)
   const length = data?.length ?? 0
   if (length !== node.dataLength) context.checkQuota(node.path, 0, length - node.dataLength)
-  context.limitGrowth(length - node.dataLength)
+  if (length > node.dataLength) context.checkMemory()
   const next = nextVersion(node.version, version)
   setData(context, node, data, next, zxid, time)
   return { type: OpCode.setData, path: node.path, data, version: next }

@@ -109,7 +109,7 @@ function create(
   // What clients do to quotas, lists and memory must not keep the users of sessions from being stored.
   if (!isSessionUser) {
     context.checkQuota(path, 1, data?.length ?? 0)
-    context.limitGrowth(path.length)
+    context.checkMemory()
     context.limitAcls(acl)
   }
 

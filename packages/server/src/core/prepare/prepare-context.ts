@@ -108,9 +108,9 @@ export class PrepareContext {
     reject(ErrorCode.QUOTAEXCEEDED)
   }
 
-  /** Rejects a write that makes the data larger by so many bytes while the memory is full: all members hold all data in their memory. */
-  limitGrowth(bytes: number): void {
-    if (bytes <= 0 || this.options.isMemoryFull?.() !== true) return
+  /** Rejects a write that makes the data larger while the memory is full: all members hold all data in their memory. */
+  checkMemory(): void {
+    if (this.options.isMemoryFull?.() !== true) return
     this.options.onMemoryFull?.()
     reject(ErrorCode.QUOTAEXCEEDED)
   }

@@ -1,0 +1,33 @@
+import type { System } from '@zabra/runtime'
+
+/** The part of the heap above which clients get no more of it: neither new sessions nor larger data. */
+const FULL_SHARE = 0.9
+/** Milliseconds between two looks at the memory. */
+const CHECK_MS = 100
+
+/** What the process uses, in bytes, and whether its heap is nearly full. */
+interface Use {
+  readonly used: number
+  readonly external: number
+  readonly isFull: boolean
+}
+
+/** Looks at the memory of the process ten times a second at most. */
+export class HeapUse {
+  readonly #system: Pick<System, 'heap' | 'memoryLimits'>
+  #checkedAt = -Infinity
+  #use: Use = { used: 0, external: 0, isFull: false }
+
+  constructor(system: Pick<System, 'heap' | 'memoryLimits'>) {
+    this.#system = system
+  }
+
+  /** Returns the use at `now`, on the monotonic clock, or up to 100 ms before. */
+  at(now: number): Use {
+    if (now - this.#checkedAt < CHECK_MS) return this.#use
+    this.#checkedAt = now
+    const { used, external } = this.#system.heap?.() ?? { used: 0, external: 0 }
+    const limit = this.#system.memoryLimits?.().heap ?? Infinity
+    return (this.#use = { used, external, isFull: used > limit * FULL_SHARE })
+  }
+}
