@@ -13,7 +13,7 @@ import { handshake, fuzzedFrame } from './fuzz/frames.ts'
 
 const frames = countFromEnv('ZABRA_FUZZ_FRAMES', 30_000)
 const seed = seedFromEnv()
-const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FUZZ_FRAMES=${frames} npx vitest run src/attacker.test.ts`
+const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FUZZ_FRAMES=${frames} npx vitest run src/fuzz.test.ts`
 const config = {
   extendedTypesEnabled: 'true',
   tickTime: 500,
