@@ -38,13 +38,14 @@ export interface TlsOptions {
   /** Whether `connect` reads the identity in the server's certificate, for `Connection.peer`. By default, false. */
   readonly identifiesServer?: boolean | undefined
   /**
-   * Most concurrent handshakes. A further connection replaces one of an address that has more of them than its own, or one without a
-   * ClientHello after a second, and is refused where there is none. By default, 250; 0 is no limit.
+   * Most concurrent handshakes. A further connection replaces one of an address that has more of them than its own, one of an address
+   * whose handshake has failed within 30 s if its own has not, or one without a ClientHello after a second, and is refused where there is
+   * none. By default, 250; 0 is no limit.
    */
   readonly handshakeLimit?: number | undefined
   /**
-   * Whether a connection over `handshakeLimit` is always accepted, and the oldest handshake of the address with most of them closed: for
-   * ports with few clients. By default, false.
+   * Whether a connection over `handshakeLimit` is accepted otherwise too, and the oldest handshake of the address with most of them closed,
+   * unless the others have shown trusted certificates, or its own has failed and theirs have not: for ports with few clients. By default, false.
    */
   readonly replacesHandshakes?: boolean | undefined
   /** Timeout of a handshake in milliseconds. By default, 10 000. */

@@ -279,3 +279,106 @@ it('the addresses of one IPv6 network share places and pauses, as one IPv4 addre
   paused.run(10)
   expect(paused.started).toEqual(['192.0.2.2', '2001:db8:1::2'])
 })
+
+/** Has an address connect again whenever it has lost its handshake, and stay silent. */
+function floodFrom(loop: Loop, hosts: number): void {
+  for (let host = 0; host < hosts; host++) {
+    const connect = (): void => {
+      const handshake: Handshake = {
+        host: `flood ${host}`,
+        asksForCertificate: true,
+        needsRetry: false,
+        start() {},
+        abandon() {
+          loop.abandoned.push(this.host)
+          loop.queue.remove(handshake, { failedAfterBytes: 300 })
+          connect()
+        },
+      }
+      loop.queue.add(handshake)
+    }
+    connect()
+  }
+}
+
+it('silent handshakes of 250 addresses keep another one out for seconds, and not at all once they have lost their places', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  floodFrom(loop, 250)
+  loop.run(500)
+  const [honest] = loop.add('honest', 1, 'certificate')
+  loop.run(8000)
+  expect(loop.started).toEqual(['honest'])
+  loop.queue.remove(honest!)
+  loop.add('other', 1, 'certificate')
+  loop.run(200)
+  expect(loop.started).toEqual(['honest', 'other'])
+})
+
+it('a handshake that is held open is closed once, however many addresses wait for its place', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  const held: string[] = []
+  for (const host of ['a', 'b', 'c', 'd'])
+    loop.queue.add({
+      host,
+      asksForCertificate: true,
+      needsRetry: false,
+      start() {},
+      // Its connection is closed in a later turn.
+      abandon: () => void held.push(host),
+    })
+  loop.turn()
+  for (let host = 0; host < 200; host++) loop.add(`${host}`, 1, 'certificate')
+  loop.run(1100)
+  expect(held).toEqual(['a', 'b', 'c', 'd'])
+})
+
+it('handshakes of many clients that are far away are completed, during a flood too', () => {
+  for (const silent of [0, 100]) {
+    const loop = new Loop()
+    loop.startMs = 0
+    floodFrom(loop, silent)
+    loop.run(4000)
+    const waiting = new Set<string>()
+    for (let host = 0; host < 100; host++) {
+      const connect = (): void => {
+        let isOpen = true
+        const handshake: Handshake = {
+          host: `client ${host}`,
+          asksForCertificate: true,
+          needsRetry: false,
+          start() {
+            loop.after(150, () => {
+              if (!isOpen) return
+              loop.queue.remove(handshake, { isTrusted: true })
+              waiting.delete(handshake.host)
+            })
+          },
+          abandon() {
+            isOpen = false
+            loop.queue.remove(handshake, { failedAfterBytes: 300 })
+            connect()
+          },
+        }
+        loop.queue.add(handshake)
+      }
+      waiting.add(`client ${host}`)
+      connect()
+    }
+    loop.run(silent === 0 ? 4500 : 60_000)
+    expect(waiting.size).toBe(0)
+  }
+})
+
+it('of those that wait, addresses with trusted certificates start first and those that have failed last, but for every fourth start', () => {
+  const loop = loopThatTrusts('trusted')
+  const [failed] = loop.add('failed')
+  loop.turn()
+  loop.queue.remove(failed!, { failedAfterBytes: 10 })
+  loop.run(10)
+  loop.started.length = 0
+  for (const host of ['failed', 'unknown', 'trusted']) loop.add(host, 3)
+  loop.turn()
+  expect(loop.started.map((host) => host[0]).join('')).toBe('tfttufuuf')
+})

@@ -1,4 +1,5 @@
 import { addressBlockOf } from '../address-block.ts'
+import { AddressRecords } from './address-records.ts'
 
 /** Milliseconds of one turn of the event loop that the starts of handshakes take together; one that has begun takes its own time. */
 const MAX_TURN_MS = 3
@@ -19,8 +20,21 @@ const PLACES_OF_COSTLY = 16
 const PLACES_OF_TRUSTED = 4
 /** Milliseconds after which a handshake loses its place if others wait for it. */
 const MAX_HOLD_MS = 1000
+/**
+ * The same in a flood: the time halves with every two handshakes that have lost their places, down to the first number, with which a flood
+ * from hundreds of addresses has had its turn after seconds. After some at that time it is the second one again: clients from far away
+ * that connect at once would not be ready in less, and those that are ready raise it.
+ */
+const MIN_HOLD_MS = 50
+const LONGER_HOLD_MS = 400
+const HELD_BEFORE_HALF = 2
+const HELD_BEFORE_LONGER = 64
+/** How many times the time that a handshake takes others may take. */
+const HOLD_PER_READY_MS = 4
+/** Every fourth start goes by the order of the addresses alone, so that those of a higher rank keep none out. */
+const STARTS_BY_RANK = 3
 /** Milliseconds between two looks for places while all are taken. */
-const RETRY_MS = 50
+const RETRY_MS = 25
 /**
  * Milliseconds in which an address starts no handshake, for each KiB that it has sent in one that failed. Certificates that a client
  * has made can cost 6 ms for each KiB before they are refused.
@@ -34,8 +48,6 @@ const COMMON_PAUSE_MS_PER_KIB = 25
 const MAX_FAILED_BYTES = 6144
 /** Most addresses that are known to have failed. */
 const MAX_PAUSED = 1000
-/** Most addresses that are known to have shown a trusted certificate. */
-const MAX_TRUSTED = 10_000
 
 /** The clock and the event loop. */
 export interface HandshakeScheduler {
@@ -94,7 +106,8 @@ interface HostState {
 
 /**
  * Starts TLS handshakes one after the other, as many as fit into a turn of the event loop, in rounds over the addresses of the
- * clients: one takes up to some milliseconds of processor time, and thousands of clients may connect at once.
+ * clients: one takes up to some milliseconds of processor time, and thousands of clients may connect at once. Addresses that have shown a
+ * trusted certificate come first, those whose handshakes have failed last.
  */
 export class HandshakeQueue {
   readonly #scheduler: HandshakeScheduler
@@ -102,19 +115,26 @@ export class HandshakeQueue {
   readonly #hosts = new Map<string, HostState>()
   /** When an address may start its next handshake. */
   readonly #pausedUntil = new Map<string, number>()
-  /** The addresses of clients with trusted certificates; the one that was not seen for longest comes first. */
-  readonly #trusted = new Set<string>()
+  readonly #records: AddressRecords
   /** When an address that is not among them may start its next handshake with a certificate. */
   #commonPauseUntil = 0
   /** Read the first bytes of clients. */
   readonly #reads: (() => void)[] = []
   #places = 0
   #waiting = 0
+  #starts = 0
+  #holdMs = MAX_HOLD_MS
+  /** Handshakes that have lost their places since that time has changed. */
+  #held = 0
   #isScheduled = false
   #isRetrying = false
 
-  constructor(scheduler: HandshakeScheduler = nodeScheduler) {
+  constructor(
+    scheduler: HandshakeScheduler = nodeScheduler,
+    records = new AddressRecords(() => scheduler.now()),
+  ) {
     this.#scheduler = scheduler
+    this.#records = records
   }
 
   /** Starts a handshake in this or a later turn. */
@@ -139,25 +159,45 @@ export class HandshakeQueue {
     const host = hostOf(handshake)
     const state = this.#hosts.get(host)
     if (state === undefined) return
-    const started = state.started.get(handshake)
+    const started = this.#leave(state, handshake)
     if (state.waiting.delete(handshake)) this.#waiting--
     else if (started !== undefined) {
-      state.started.delete(handshake)
-      state.places -= started.places
-      this.#places -= started.places
-      if (isTrusted) this.#trust(host)
-      if (failedAfterBytes !== undefined) this.#punish(handshake, failedAfterBytes)
+      if (isTrusted) this.#records.trust(host)
+      if (failedAfterBytes === undefined) this.#succeed(host, started)
+      else this.#punish(handshake, failedAfterBytes)
     }
+    if (this.#waiting === 0) this.#setHold(MAX_HOLD_MS)
     if (state.waiting.size === 0 && state.started.size === 0) this.#hosts.delete(host)
     if (this.#waiting > 0) this.#schedule()
   }
 
-  #trust(host: string): void {
-    this.#trusted.delete(host)
-    this.#trusted.add(host)
-    if (this.#trusted.size <= MAX_TRUSTED) return
-    const [oldest] = this.#trusted
-    this.#trusted.delete(oldest!)
+  /** Gives the places of a handshake back, if it has any. */
+  #leave(state: HostState, handshake: Handshake): Started | undefined {
+    const started = state.started.get(handshake)
+    if (started === undefined) return undefined
+    state.started.delete(handshake)
+    state.places -= started.places
+    this.#places -= started.places
+    return started
+  }
+
+  #succeed(host: string, { at }: Started): void {
+    this.#records.succeed(host)
+    const needed = HOLD_PER_READY_MS * (this.#scheduler.now() - at)
+    if (needed > this.#holdMs) this.#setHold(Math.min(needed, MAX_HOLD_MS))
+  }
+
+  #setHold(ms: number): void {
+    this.#holdMs = ms
+    this.#held = 0
+  }
+
+  /** Notes that a handshake has lost its place. */
+  #noteHeld(): void {
+    this.#held++
+    if (this.#holdMs > MIN_HOLD_MS) {
+      if (this.#held === HELD_BEFORE_HALF) this.#setHold(Math.max(this.#holdMs / 2, MIN_HOLD_MS))
+    } else if (this.#held === HELD_BEFORE_LONGER) this.#setHold(LONGER_HOLD_MS)
   }
 
   /** Delays the next handshakes of an address that has sent so many costly bytes. */
@@ -178,20 +218,27 @@ export class HandshakeQueue {
     const { asksForCertificate } = handshake
     const host = hostOf(handshake)
     this.delay(host, bytes)
+    this.#records.fail(host)
     if (bytes <= MAX_FAILED_BYTES) return
     const now = this.#scheduler.now()
-    const wasTrusted = this.#trusted.delete(host)
+    const wasTrusted = this.#records.distrust(host)
     if (asksForCertificate && !wasTrusted)
       this.#commonPauseUntil = Math.min(
         Math.max(now, this.#commonPauseUntil) + (bytes / 1024) * COMMON_PAUSE_MS_PER_KIB,
         now + MAX_PAUSE_MS,
       )
     // What they have sent may have arrived in this turn of the event loop.
-    for (const [address, { started }] of this.#hosts)
-      if (address === host || (asksForCertificate && !this.#trusted.has(address)))
-        for (const other of started.keys())
+    for (const [address, state] of this.#hosts)
+      if (address === host || (asksForCertificate && !this.#records.isTrusted(address)))
+        for (const other of state.started.keys())
           if (address === host || other.asksForCertificate)
-            other.abandon(`a handshake of ${host} has failed after ${bytes} bytes`)
+            this.#abandon(state, other, `a handshake of ${host} has failed after ${bytes} bytes`)
+  }
+
+  /** Closes a handshake that has begun. Its places are free at once, so that it is closed once. */
+  #abandon(state: HostState, handshake: Handshake, reason: string): void {
+    this.#leave(state, handshake)
+    handshake.abandon(reason)
   }
 
   #schedule(): void {
@@ -232,21 +279,29 @@ export class HandshakeQueue {
 
   #takeNext(): Handshake | undefined {
     const now = this.#scheduler.now()
+    const byRank = this.#starts % (STARTS_BY_RANK + 1) < STARTS_BY_RANK
+    let next: { readonly host: string; readonly state: HostState; readonly handshake: Handshake } | undefined
+    let nextRank = -Infinity
     for (const [host, state] of this.#hosts) {
       const [handshake] = state.waiting
-      if (handshake === undefined || this.#isPaused(handshake, now) || !this.#hasPlace(state, handshake))
-        continue
-      const places = this.#placesOf(handshake)
-      state.waiting.delete(handshake)
-      this.#waiting--
-      state.started.set(handshake, { at: now, places })
-      state.places += places
-      this.#places += places
-      this.#hosts.delete(host)
-      this.#hosts.set(host, state)
-      return handshake
+      if (handshake === undefined) continue
+      const rank = this.#records.rankOf(host)
+      if (rank <= nextRank || this.#isPaused(handshake, now) || !this.#hasPlace(state, handshake)) continue
+      next = { host, state, handshake }
+      nextRank = byRank ? rank : Infinity
     }
-    return undefined
+    if (next === undefined) return undefined
+    this.#starts++
+    const { host, state, handshake } = next
+    const places = this.#placesOf(handshake)
+    state.waiting.delete(handshake)
+    this.#waiting--
+    state.started.set(handshake, { at: now, places })
+    state.places += places
+    this.#places += places
+    this.#hosts.delete(host)
+    this.#hosts.set(host, state)
+    return handshake
   }
 
   /** Returns the places that a handshake takes: more than one if what the client sends next may be costly. */
@@ -258,7 +313,7 @@ export class HandshakeQueue {
 
   /** Returns whether the client may show a chain of certificates without a trusted authority. */
   #mayShowChain(handshake: Handshake): boolean {
-    return handshake.asksForCertificate && !this.#trusted.has(hostOf(handshake))
+    return handshake.asksForCertificate && !this.#records.isTrusted(handshake.host)
   }
 
   #isPaused(handshake: Handshake, now: number): boolean {
@@ -290,24 +345,48 @@ export class HandshakeQueue {
     })
   }
 
-  /** For each address that waits for a place: closes the oldest handshake of those in its way, if it has had its time. */
+  /** Closes the oldest handshakes of those that are in the way of others, if they have had their time. */
   #closeOldest(): void {
     const now = this.#scheduler.now()
-    for (const state of this.#hosts.values()) {
+    let wanted = 0
+    let highest = -Infinity
+    const holding: { readonly rank: number; readonly state: HostState }[] = []
+    for (const [host, state] of this.#hosts) {
+      const rank = this.#records.rankOf(host)
+      if (state.started.size > 0) holding.push({ rank, state })
       const [handshake] = state.waiting
       if (handshake === undefined || this.#isPaused(handshake, now) || this.#hasPlace(state, handshake))
         continue
-      const isInOwnWay = !this.#hasOwnPlace(state, handshake)
-      const [oldest] = (isInOwnWay ? state : this.#largestHost()).started
-      if (oldest !== undefined && now - oldest[1].at >= MAX_HOLD_MS)
-        oldest[0].abandon(`others wait, and its TLS handshake took more than ${MAX_HOLD_MS} ms`)
+      if (!this.#hasOwnPlace(state, handshake)) {
+        this.#closeHeld(state, 1, MAX_HOLD_MS)
+        continue
+      }
+      wanted += this.#placesOf(handshake)
+      highest = Math.max(highest, rank)
+    }
+    holding.sort((a, b) => b.state.places - a.state.places)
+    const holdMs = this.#holdMs
+    for (const { rank, state } of holding) {
+      if (wanted <= 0) return
+      wanted -= this.#closeHeld(state, wanted, rank > highest ? MAX_HOLD_MS : holdMs)
     }
   }
 
-  #largestHost(): HostState {
-    let largest: HostState | undefined
-    for (const state of this.#hosts.values())
-      if (largest === undefined || state.places > largest.places) largest = state
-    return largest!
+  /** Closes the oldest handshakes of an address that were held for so long, until so many places are free. Returns how many are. */
+  #closeHeld(state: HostState, wanted: number, holdMs: number): number {
+    const now = this.#scheduler.now()
+    let freed = 0
+    for (const [handshake, { at, places }] of state.started) {
+      if (freed >= wanted || now - at < holdMs) break
+      freed += places
+      this.#noteHeld()
+      this.#records.fail(handshake.host)
+      this.#abandon(
+        state,
+        handshake,
+        `others wait, and its TLS handshake took more than ${Math.floor(holdMs)} ms`,
+      )
+    }
+    return freed
   }
 }

@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import { afterEach, expect, it, vi } from 'vitest'
+import { AddressRecords, Rank } from './address-records.ts'
 import { PendingSockets } from './pending-sockets.ts'
 
 afterEach(() => void vi.restoreAllMocks())
@@ -107,4 +108,50 @@ it('a flood from one address, or network of IPv6, replaces no socket of another'
     expect(pending.size).toBe(4)
     for (const socket of [first, last, ...strangers]) socket.destroy()
   }
+})
+
+it.each([false, true])(
+  'a flood of sockets that have spoken, from hundreds of addresses, keeps none out once these have failed (replacing the oldest: %s)',
+  (replacesOldest) => {
+    const records = new AddressRecords(() => 0)
+    const limits = { limit: 100, timeoutMs: 60_000, replacesOldest }
+    const pending = new PendingSockets('a TLS handshake', limits, records)
+    const sockets: Socket[] = []
+    const admit = (host: string): boolean => {
+      const socket = socketFrom(sockets.length, host)
+      sockets.push(socket)
+      const isAdmitted = pending.admit(socket, () => {})
+      pending.spoke(socket)
+      return isAdmitted
+    }
+    for (let host = 0; host < 300; host++) records.fail(`10.0.${host >> 8}.${host & 255}`)
+    const flood = (): void => {
+      for (let host = 0; host < 300; host++) admit(`10.0.${host >> 8}.${host & 255}`)
+    }
+    flood()
+    const honest = [1, 2, 3].map((host) => {
+      expect(admit(`10.1.0.${host}`)).toBe(true)
+      return sockets.at(-1)!
+    })
+    flood()
+    expect(honest.map(({ destroyed }) => destroyed)).toEqual([false, false, false])
+    for (const socket of sockets) socket.destroy()
+  },
+)
+
+it('an address whose only socket is silent for a second, or takes too long, has failed', () => {
+  vi.useFakeTimers()
+  const records = new AddressRecords(() => 0)
+  const pending = new PendingSockets('a TLS handshake', { limit: 1, timeoutMs: 5000 }, records)
+  const sockets = ['10.0.0.1', '10.0.0.2'].map((host, port) => socketFrom(port, host))
+  for (const socket of sockets) {
+    expect(pending.admit(socket, () => {})).toBe(true)
+    vi.advanceTimersByTime(1000)
+  }
+  expect(records.rankOf('10.0.0.1')).toBe(Rank.FAILED)
+  expect(records.rankOf('10.0.0.2')).toBe(Rank.UNKNOWN)
+  vi.advanceTimersByTime(4000)
+  expect(records.rankOf('10.0.0.2')).toBe(Rank.FAILED)
+  vi.useRealTimers()
+  for (const socket of sockets) socket.destroy()
 })

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { NetworkError, type Address } from '../network.ts'
+import { AddressRecords } from './address-records.ts'
 import { ByAddress } from './by-address.ts'
 
 /** A socket that is not ready. */
@@ -22,25 +23,30 @@ export interface PendingSocketLimits {
 
 /** Milliseconds after which a socket that is silent loses its place to a new one. */
 const SILENCE_MS = 1000
+/** The oldest sockets of which one of an address that has failed loses its place to a new one. */
+const RANKED = 50
 
 /**
  * Limits the number of accepted sockets that are not ready yet, during a handshake for example, and their time. Over the limit the
  * oldest one of the address, or network of IPv6, with most of them is closed, so that a flood from one keeps no other out. Where no address
- * has more than that of a new one, a socket that stays silent is closed, so that a flood from many addresses keeps none out either. Others
- * keep their places: clients that connect at once would replace each other before any of them is ready.
+ * has more than that of a new one, one of an address that has failed is closed for one of another address, and a socket that stays silent
+ * for any: a flood from many addresses keeps none out either. Others keep their places: clients that connect at once would replace each
+ * other before any of them is ready.
  */
 export class PendingSockets {
   readonly #limits: PendingSocketLimits
   readonly #what: string
   readonly #pending = new Map<string, Pending>()
   readonly #byAddress = new ByAddress<Pending>()
+  readonly #records: AddressRecords
   /** Oldest first. */
   readonly #silent = new Set<Pending>()
 
   /** `what` is what the sockets wait for, such as "a TLS handshake". */
-  constructor(what: string, limits: PendingSocketLimits) {
+  constructor(what: string, limits: PendingSocketLimits, records = new AddressRecords()) {
     this.#what = what
     this.#limits = limits
+    this.#records = records
   }
 
   /** Number of pending sockets. */
@@ -63,10 +69,10 @@ export class PendingSockets {
       refuse(`${this.#pending.size} others are still at ${this.#what}`, 'ETOOMANY')
       return false
     }
-    const timer = setTimeout(
-      () => refuse(`${this.#what} took more than ${timeoutMs} ms`, 'ETIMEDOUT'),
-      timeoutMs,
-    )
+    const timer = setTimeout(() => {
+      this.#records.fail(host)
+      refuse(`${this.#what} took more than ${timeoutMs} ms`, 'ETIMEDOUT')
+    }, timeoutMs)
     timer.unref()
     const pending = { key, host, since: performance.now(), timer, refuse }
     this.#pending.set(key, pending)
@@ -90,15 +96,40 @@ export class PendingSockets {
 
   /** Closes a socket in favour of a new one. Returns false, and closes none, if all have as much right to their places. */
   #makeRoom(host: string): boolean {
-    const { limit, replacesOldest = false } = this.#limits
-    const group = this.#byAddress.largest()
-    const hasMore = group.size > this.#byAddress.countOf(host) + 1
-    const [victim] = replacesOldest || hasMore ? group : this.#silent
-    const isSilent = !replacesOldest && !hasMore
-    if (victim === undefined || (isSilent && performance.now() - victim.since < SILENCE_MS)) return false
+    const victim = this.#victimOf(host)
+    if (victim === undefined) return false
     this.#remove(victim)
-    victim.refuse(`newer connections are at ${this.#what}, and there may be ${limit} of them`, 'ETOOMANY')
+    if (this.#byAddress.countOf(victim.host) === 0) this.#records.fail(victim.host)
+    victim.refuse(
+      `newer connections are at ${this.#what}, and there may be ${this.#limits.limit} of them`,
+      'ETOOMANY',
+    )
     return true
+  }
+
+  #victimOf(host: string): Pending | undefined {
+    const group = this.#byAddress.largest()
+    const [first] = group
+    if (group.size > this.#byAddress.countOf(host) + 1) return first
+    const rank = this.#records.rankOf(host)
+    const lowest = this.#lowestOfOldest()
+    if (lowest !== undefined && lowest.rank < rank) return lowest.pending
+    if (this.#limits.replacesOldest === true)
+      return group.size > 1 ? first : lowest?.rank === rank ? lowest.pending : undefined
+    const [silent] = this.#silent
+    return silent !== undefined && performance.now() - silent.since >= SILENCE_MS ? silent : undefined
+  }
+
+  /** Returns the socket with the lowest rank of some that are here for longest. */
+  #lowestOfOldest(): { readonly pending: Pending; readonly rank: number } | undefined {
+    let lowest: { readonly pending: Pending; readonly rank: number } | undefined
+    let looked = 0
+    for (const pending of this.#pending.values()) {
+      const rank = this.#records.rankOf(pending.host)
+      if (lowest === undefined || rank < lowest.rank) lowest = { pending, rank }
+      if (++looked === RANKED) break
+    }
+    return lowest
   }
 
   #remove(pending: Pending): void {

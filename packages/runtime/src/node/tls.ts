@@ -29,6 +29,7 @@ import {
 } from '../tls.ts'
 import { CUT_OFF, tlsFailureOf } from '../tls-faults.ts'
 import type { identityOf } from './certificate.ts'
+import { AddressRecords } from './address-records.ts'
 import { awaitHello } from './await-hello.ts'
 import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
@@ -66,7 +67,8 @@ export class NodeTlsNetwork implements TlsNetwork {
   readonly #options: TlsOptions
   readonly #servers = new Set<Server>()
   readonly #pending = new Set<PendingSockets>()
-  readonly #queue = new HandshakeQueue()
+  readonly #records = new AddressRecords()
+  readonly #queue = new HandshakeQueue(nodeScheduler, this.#records)
   readonly #recordGuard = new RecordGuard(nodeScheduler)
   #exceeded = 0
   #failed = 0
@@ -121,7 +123,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       timeoutMs: handshakeTimeoutMs,
       replacesOldest: this.#options.replacesHandshakes === true,
     }
-    const pending = new PendingSockets('a TLS handshake', limits)
+    const pending = new PendingSockets('a TLS handshake', limits, this.#records)
     const failed = (error: Error): void => {
       this.#failed++
       refused(error)
@@ -201,7 +203,12 @@ export class NodeTlsNetwork implements TlsNetwork {
     const onSocket =
       plain === undefined
         ? startHandshake
-        : detectTls(new PendingSockets('its first byte', limits), refused, startHandshake, plain)
+        : detectTls(
+            new PendingSockets('its first byte', limits, this.#records),
+            refused,
+            startHandshake,
+            plain,
+          )
     const listener = await listenForSockets(at, onSocket, refused)
     this.#servers.add(server)
     this.#pending.add(pending)

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest'
+import { AddressRecords, Rank } from './address-records.ts'
+
+it('an address that has failed ranks below others for 30 s from its first failure, or until a client of it is ready', () => {
+  let now = 0
+  const records = new AddressRecords(() => now)
+  const ranks = (...hosts: string[]) => hosts.map((host) => records.rankOf(host))
+  for (const host of ['a', 'b']) records.fail(host)
+  now = 20_000
+  records.fail('a')
+  records.succeed('b')
+  expect(ranks('a', 'b', 'c')).toEqual([Rank.FAILED, Rank.UNKNOWN, Rank.UNKNOWN])
+  now = 30_000
+  expect(ranks('a')).toEqual([Rank.UNKNOWN])
+  records.fail('a')
+  expect(ranks('a')).toEqual([Rank.FAILED])
+})
+
+it('an address that has shown a trusted certificate ranks above others, whatever else fails there, until it is distrusted', () => {
+  const records = new AddressRecords(() => 0)
+  records.trust('2001:db8::1')
+  records.fail('2001:db8::2')
+  expect(records.rankOf('2001:db8::3')).toBe(Rank.TRUSTED)
+  expect([records.distrust('2001:db8::4'), records.distrust('2001:db8::4')]).toEqual([true, false])
+  expect(records.rankOf('2001:db8::3')).toBe(Rank.FAILED)
+})
+
+it('ten thousand addresses of each kind are known', () => {
+  const records = new AddressRecords(() => 0)
+  for (let host = 0; host <= 10_000; host++) {
+    records.fail(`failed ${host}`)
+    records.trust(`trusted ${host}`)
+  }
+  const ranks = ['failed 0', 'failed 1', 'trusted 0', 'trusted 1'].map((host) => records.rankOf(host))
+  expect(ranks).toEqual([Rank.UNKNOWN, Rank.FAILED, Rank.UNKNOWN, Rank.TRUSTED])
+})
