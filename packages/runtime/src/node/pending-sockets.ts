@@ -140,11 +140,14 @@ export class PendingSockets {
   }
 }
 
+/** The peer of a socket. */
+export type Remote = Partial<Pick<Socket, 'remoteAddress' | 'remotePort'>>
+
 /** Returns the address of the peer of a socket, which is unique among open sockets. */
-export function remoteName({ remoteAddress = 'unknown', remotePort = 0 }: Socket): string {
+export function remoteName({ remoteAddress = 'unknown', remotePort = 0 }: Remote): string {
   return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`
 }
 
 /** Returns the address of the peer of a socket; undefined when it has left. */
-export const remoteOf = ({ remoteAddress: host, remotePort: port }: Socket): Address | undefined =>
+export const remoteOf = ({ remoteAddress: host, remotePort: port }: Remote): Address | undefined =>
   host === undefined || port === undefined ? undefined : { host, port }

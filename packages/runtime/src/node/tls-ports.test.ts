@@ -217,6 +217,26 @@ describe('a TLS handshake', () => {
     },
   )
 
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'of a client with an untrusted certificate fails with its address, over %s',
+    async (version) => {
+      const options = { keyStore: store('server.pem'), trustStore: store('authority.pem') }
+      const server = await serve(tlsNetwork({ ...options, clientAuth: 'need' }))
+      const pem = readFileSync(path('stranger.pem'))
+      const socket = connectTls({
+        ...{ port: server.port, host: '127.0.0.1', rejectUnauthorized: false },
+        ...{ key: pem, cert: pem, minVersion: version, maxVersion: version },
+      })
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      const { localPort } = socket
+      expect(await server.next()).toMatch(
+        new RegExp(`handshake of 127\\.0\\.0\\.1:${localPort} failed .*its certificate is not trusted`),
+      )
+      socket.destroy()
+    },
+  )
+
   it('yields a connection that can be half open, as without TLS', async () => {
     const ended: string[] = []
     const listener = await tlsNetwork({ keyStore: store('server.pem') }).listen(

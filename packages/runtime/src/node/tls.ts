@@ -35,7 +35,7 @@ import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
 import { HandshakeQueue, nodeScheduler, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
-import { remoteName, remoteOf, PendingSockets } from './pending-sockets.ts'
+import { remoteName, remoteOf, PendingSockets, type Remote } from './pending-sockets.ts'
 import { readCrls } from './crl.ts'
 import { RecordGuard } from './record-guard.ts'
 import { connected, SocketConnection } from './socket-connection.ts'
@@ -142,6 +142,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       handshakeTimeout: handshakeTimeoutMs * 2,
     })
     const handshakes = new Map<string, { readonly handshake: Handshake; readonly raw: Socket }>()
+    const left = new LeftClients()
     server.on('secureConnection', (socket) => {
       pending.ready(socket)
       const known = handshakes.get(remoteName(socket))
@@ -156,8 +157,11 @@ export class NodeTlsNetwork implements TlsNetwork {
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       // Node resets the socket of an untrusted client; the reason is in `authorizationError`.
       const { authorizationError: distrust } = socket
-      if (distrust)
-        return failed(handshakeError(socket, String(distrust), 'its certificate is not trusted', error))
+      if (distrust) {
+        const { remoteAddress, remotePort } = left.only ?? socket
+        const client = { remoteAddress, remotePort }
+        return failed(handshakeError(client, String(distrust), 'its certificate is not trusted', error))
+      }
       // A client that leaves during the handshake is not refused, and a timeout has been reported.
       if (error.code === 'ECONNRESET') return
       const { code = error.name } = error
@@ -166,6 +170,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     const startHandshake = (socket: Socket): void => {
       if (!pending.admit(socket, abandoned)) return
       const name = remoteName(socket)
+      const { remoteAddress, remotePort } = socket
       const refuse = (code: string, reason: string): void => {
         const error = handshakeError(socket, code, reason)
         socket.destroy()
@@ -192,6 +197,7 @@ export class NodeTlsNetwork implements TlsNetwork {
           handshakes.set(name, { handshake, raw: socket })
           socket.once('close', () => {
             if (handshakes.get(name)?.raw === socket) handshakes.delete(name)
+            left.add({ remoteAddress, remotePort })
             this.#queue.remove(handshake, { failedAfterBytes: socket.bytesRead })
           })
           this.#queue.add(handshake)
@@ -432,7 +438,24 @@ const plaintextReasons: Readonly<Record<string, string>> = {
   ERR_SSL_HTTP_REQUEST: 'it sent a plaintext HTTP request where TLS was expected',
 }
 
-function handshakeError(client: Socket, code: string, reason: string, cause?: Error): NetworkError {
+/**
+ * Clients whose sockets have closed in this iteration of the event loop. Node names no address in its error for one that it has reset
+ * itself, which follows the end of the socket below at once.
+ */
+class LeftClients {
+  readonly #clients: Remote[] = []
+
+  /** The client if it is the only one. */
+  get only(): Remote | undefined {
+    return this.#clients.length === 1 ? this.#clients[0] : undefined
+  }
+
+  add(client: Remote): void {
+    if (this.#clients.push(client) === 1) setImmediate(() => this.#clients.splice(0))
+  }
+}
+
+function handshakeError(client: Remote, code: string, reason: string, cause?: Error): NetworkError {
   const message = `The TLS handshake of ${remoteName(client)} failed (${code}): ${reason}`
   return new NetworkError(message, code, { cause, remote: remoteOf(client) })
 }
