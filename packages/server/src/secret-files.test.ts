@@ -1,7 +1,7 @@
 import { ManualClock, MemoryDisk, silentLogger, type FileMode } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { openSecretFiles, SecretFiles } from './secret-files.ts'
-import { defaults, rowOf, settingNames } from './settings/index.ts'
+import { defaults, loadSettings, rowOf, settingNames } from './settings/index.ts'
 import { TestServer } from './testing/test-server.ts'
 
 const settings = defaults({
@@ -33,12 +33,14 @@ it('files with secrets that others may read or write are found once, with what t
     {
       key: 'ssl.keyStore.location',
       path: '/secrets/tls.pem',
+      isConfiguration: false,
       evidence: 'its mode is 640, its group may read it',
       command: 'chmod 600 /secrets/tls.pem',
     },
     {
       key: 'ssl.trustStore.passwordPath',
       path: '/secrets/trust-password',
+      isConfiguration: false,
       evidence: 'its mode is 626, its group may write it, all users may read and write it',
       command: 'chmod 600 /secrets/trust-password',
     },
@@ -56,6 +58,42 @@ it('a file of root may be readable for a group, by which another user reads it',
     const found = await openSecretFiles(settings, diskWith({ '/secrets/quorum': bits }, true))
     expect(found.map(({ command }) => command)).toEqual(commands)
   }
+})
+
+it('the configuration file counts where secrets are written in it, by its keys and without their values', async () => {
+  const loaded = (text: string) =>
+    loadSettings({
+      file: { name: 'zoo.cfg', text: `dataDir=/data\nclientPort=2181\n${text}\n` },
+      environment: { JVMFLAGS: '-Dzookeeper.ssl.trustStore.password=hidden' },
+      flags: [{ flag: '--x', key: 'ssl.keyStore.password', value: 'hidden' }],
+      files: { read: () => undefined, resolve: (path) => `/etc/${path}` },
+    }).settings!
+  const disk = diskWith({ '/etc/zoo.cfg': 0o644 })
+  const secrets =
+    'ssl.keyStore.password=hidden\nsasl.digest.users=ada:hidden'
+  const found = await openSecretFiles(loaded(secrets), disk)
+  expect(found).toEqual([
+    {
+      key: 'ssl.keyStore.password, sasl.digest.users',
+      path: '/etc/zoo.cfg',
+      isConfiguration: true,
+      evidence: 'its mode is 644, its group may read it, all users may read it',
+      command: 'chmod 600 /etc/zoo.cfg',
+    },
+  ])
+  expect(await openSecretFiles(loaded(secrets), diskWith({ '/etc/zoo.cfg': 0o600 }))).toEqual([])
+  expect(await openSecretFiles(loaded('tickTime=1000'), disk)).toEqual([])
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (_: object, line: string) => void lines.push(line) }
+  const files = new SecretFiles(loaded(secrets), { disk, clock: new ManualClock(), logger })
+  await files.start()
+  files.stop()
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^\/etc\/zoo\.cfg, in which ssl\.keyStore\.password, sasl\.digest\.users is set, holds secrets: its mode is 644/,
+    ),
+  ])
+  expect(lines.join()).not.toContain('hidden')
 })
 
 it('nothing is found where files have no modes', async () => {

@@ -6,8 +6,10 @@ const INTERVAL_MS = 10_000
 
 /** A file with secrets that other users than its owner may use. */
 export interface OpenSecretFile {
-  /** The key of the setting that names the file. */
+  /** The key of the setting that names the file, or those of the secrets in the configuration file. */
   readonly key: string
+  /** Whether it is the configuration file. */
+  readonly isConfiguration: boolean
   readonly path: string
   /** Its mode, and who may do what. */
   readonly evidence: string
@@ -16,28 +18,33 @@ export interface OpenSecretFile {
 }
 
 /**
- * Looks at the files with keys, passwords and tokens that the settings name. Resolves to those that other users may read or write, each
- * once; to none where files have no modes. Files that cannot be looked at are left to their readers.
+ * Looks at the files with keys, passwords and tokens that the settings name, and at the configuration file where it has some. Resolves to
+ * those that other users may read or write, each once; to none where files have no modes. Files that cannot be looked at are left to their readers.
  */
 export async function openSecretFiles(
   settings: ServerSettings,
   disk: Disk,
 ): Promise<readonly OpenSecretFile[]> {
   const found = new Map<string, OpenSecretFile>()
-  for (const { key, path } of secretFilesOf(settings)) {
+  for (const { key, path, isConfiguration } of secretFilesOf(settings)) {
     const mode = found.has(path) ? undefined : await modeOf(path, disk)
     const evidence = mode && evidenceOf(mode)
-    if (evidence !== undefined) found.set(path, { key, path, evidence, command: commandFor(path, mode!) })
+    if (evidence !== undefined)
+      found.set(path, { key, path, isConfiguration, evidence, command: commandFor(path, mode!) })
   }
   return [...found.values()]
 }
 
-function secretFilesOf(settings: ServerSettings): { readonly key: string; readonly path: string }[] {
-  return settingNames.flatMap((name) => {
+function secretFilesOf(settings: ServerSettings): Pick<OpenSecretFile, 'key' | 'path' | 'isConfiguration'>[] {
+  const { secretsInFile } = settings
+  const files = settingNames.flatMap((name) => {
     const { key, isSecretFile } = rowOf(name)
     const path = settings[name]
-    return isSecretFile === true && typeof path === 'string' ? [{ key, path }] : []
+    return isSecretFile === true && typeof path === 'string' ? [{ key, path, isConfiguration: false }] : []
   })
+  if (secretsInFile !== undefined)
+    files.push({ key: secretsInFile.keys.join(', '), path: secretsInFile.path, isConfiguration: true })
+  return files
 }
 
 async function modeOf(path: string, disk: Disk): Promise<FileMode | undefined> {
@@ -101,12 +108,14 @@ export class SecretFiles {
   async #check(): Promise<void> {
     const { disk, logger } = this.#platform
     const found = await openSecretFiles(this.#settings, disk)
-    for (const { key, path, evidence, command } of found)
-      if (this.#said.get(path) !== evidence)
+    for (const { key, path, isConfiguration, evidence, command } of found)
+      if (this.#said.get(path) !== evidence) {
+        const role = isConfiguration ? `in which ${key} is set` : `which ${key} names`
         logger.warn(
           { id: 'file.open-secret' },
-          `${path}, which ${key} names, holds secrets: ${evidence}. Run ${command}`,
+          `${path}, ${role}, holds secrets: ${evidence}. Run ${command}`,
         )
+      }
     this.#said = new Map(found.map(({ path, evidence }) => [path, evidence]))
   }
 }

@@ -126,6 +126,27 @@ describe('checkConfiguration', () => {
 
 describe('examineConfigurations', () => {
   it.skipIf(process.platform === 'win32')(
+    'finds a configuration file with secrets that other users may read, without the secrets',
+    async () => {
+      const file = join(mkdtempSync(join(tmpdir(), 'zabra-doctor-')), 'zoo.cfg')
+      writeFileSync(
+        file,
+        `clientPort=2181\ndataDir=/data\nDigestAuthenticationProvider.superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQ4=\n`,
+      )
+      chmodSync(file, 0o644)
+      const found: Finding[] = []
+      for await (const one of examineConfigurations({ disk: new NodeDisk() }, [file])) found.push(one)
+      expect(found.find(({ id }) => id === 'secret-file')).toMatchObject({
+        where: file,
+        evidence: expect.stringMatching(
+          /^DigestAuthenticationProvider\.superDigest: its mode is 644, .*all users may read it$/,
+        ),
+      })
+      expect(JSON.stringify(found)).not.toContain('xQJmx')
+    },
+  )
+
+  it.skipIf(process.platform === 'win32')(
     'finds files with secrets that other users may read or write, with the command that mends it',
     async () => {
       const folder = mkdtempSync(join(tmpdir(), 'zabra-doctor-'))

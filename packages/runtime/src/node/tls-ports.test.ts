@@ -224,8 +224,13 @@ describe('a TLS handshake', () => {
       const server = await serve(tlsNetwork({ ...options, clientAuth: 'need' }))
       const pem = readFileSync(path('stranger.pem'))
       const socket = connectTls({
-        ...{ port: server.port, host: '127.0.0.1', rejectUnauthorized: false },
-        ...{ key: pem, cert: pem, minVersion: version, maxVersion: version },
+        port: server.port,
+        host: '127.0.0.1',
+        rejectUnauthorized: false,
+        key: pem,
+        cert: pem,
+        minVersion: version,
+        maxVersion: version,
       })
       socket.on('error', () => {})
       await once(socket, 'connect')

@@ -457,7 +457,7 @@ export const logEvents = {
   'tls.members': info('This server connects to other members {how}'),
 
   'file.open-secret': warn(
-    '{path}, which {key} names, holds secrets: {evidence}. Run {command}',
+    '{path}, {role}, holds secrets: {evidence}. Run {command}',
     'A key, a password or a token can be read, or replaced, by other users of the machine.',
     'Run the command of the line as the owner of the file.',
   ),

@@ -60,13 +60,16 @@ export function renderDocs(): string {
 
 function renderSecretFiles(): string {
   const keys = settingNames.map(rowOf).flatMap(({ key, isSecretFile }) => (isSecretFile ? [code(key)] : []))
+  const secrets = settingNames.map(rowOf).flatMap(({ key, isSecret }) => (isSecret ? [code(key)] : []))
   return `## Files with secrets
 
 These keys name files with private keys, passwords, secrets or the hashes of tokens: ${keys.join(', ')}.
 Only the user of the server should be able to read and write them: \`chmod 600 FILE\`. A file that belongs to root may also be readable
 for a group, that of the server: \`chmod 640 FILE\`, or \`defaultMode: 0440\` for a secret of Kubernetes.
 
-A server warns of each file that others may read or write, at its start and when a mode has changed (event \`file.open-secret\`), and starts all the same.
+So should the configuration file where one of these keys is in it: ${secrets.join(', ')}.
+
+A server warns of each of these files that others may read or write, at its start and when a mode has changed (event \`file.open-secret\`), and starts all the same.
 \`zabra doctor --config\` reports them as \`secret-file\`. Nothing is checked on Windows, where files have no modes.
 
 `

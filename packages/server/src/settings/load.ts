@@ -87,7 +87,12 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   collectQuorumLogin(given, sources.files, findings)
   const values = withDefaults(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
   const { ensemble } = membership
-  const settings = ensemble === undefined ? values : Object.freeze({ ...values, ensemble })
+  const secretsInFile = secretsIn(entries, sources)
+  const settings = Object.freeze({
+    ...values,
+    ...(ensemble === undefined ? {} : { ensemble }),
+    ...(secretsInFile === undefined ? {} : { secretsInFile }),
+  })
   if (ensemble !== undefined)
     checkOwnMembership(
       ensemble,
@@ -108,6 +113,22 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
     findings,
     origins: origins as Record<SettingName, string>,
   }
+}
+
+/** Returns the configuration file with the keys of the secrets in it, also of those that another source overrides. */
+function secretsIn(
+  entries: readonly SettingEntry[],
+  { file, files }: SettingsSources,
+): ServerSettings['secretsInFile'] {
+  const keys = entries
+    .filter(({ source, key }) => {
+      const name = source === 'file' ? nameOfKey.get(key) : undefined
+      return name !== undefined && rowOf(name).isSecret === true
+    })
+    .map(({ key }) => key)
+  return file === undefined || keys.length === 0
+    ? undefined
+    : { path: files.resolve(file.name), keys: [...new Set(keys)] }
 }
 
 /** Collects the entries of all sources, lowest precedence first. */

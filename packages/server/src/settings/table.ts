@@ -45,6 +45,8 @@ export type ServerSettings = {
    * reconfiguration are stored in `dataDir` and take precedence.
    */
   readonly ensemble?: EnsembleConfiguration
+  /** The configuration file, and the keys of the secrets that are written in it; absent if there is none. */
+  readonly secretsInFile?: { readonly path: string; readonly keys: readonly string[] }
 }
 
 /** The settings that are set, each with the place where it was set. */
