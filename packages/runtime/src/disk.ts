@@ -13,7 +13,7 @@ export interface Disk {
   modifiedAt(path: string): Promise<number>
   /** Resolves to who may use a file. Absent, or resolving to undefined, where files have no modes, as on Windows. */
   modeOf?(path: string): Promise<FileMode | undefined>
-  /** Reads a whole file, which should be small; use `openRead` for logs and snapshots. */
+  /** Reads a whole file. Rejects with `EFBIG` for one of more than 64 MiB; use `openRead` for logs and snapshots. */
   readFile(path: string): Promise<Uint8Array>
   /**
    * Replaces a file atomically: writes a temporary file, syncs it, renames it, and syncs the folder. Only this user may read a file

@@ -69,8 +69,7 @@ it('the configuration file counts where secrets are written in it, by its keys a
       files: { read: () => undefined, resolve: (path) => `/etc/${path}` },
     }).settings!
   const disk = diskWith({ '/etc/zoo.cfg': 0o644 })
-  const secrets =
-    'ssl.keyStore.password=hidden\nsasl.digest.users=ada:hidden'
+  const secrets = 'ssl.keyStore.password=hidden\nsasl.digest.users=ada:hidden'
   const found = await openSecretFiles(loaded(secrets), disk)
   expect(found).toEqual([
     {

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import {
   DiskError,
@@ -9,6 +9,10 @@ import {
   type DiskWriter,
   type FileMode,
 } from '../disk.ts'
+import { readSmallFile } from './small-file.ts'
+
+/** The largest file that is read whole. */
+const MAX_WHOLE_BYTES = 64 << 20
 
 /** The file system of this machine. Every failure is a `DiskError` that names the call, the file and the code. */
 export class NodeDisk implements Disk {
@@ -57,7 +61,7 @@ export class NodeDisk implements Disk {
   }
 
   readFile(path: string): Promise<Uint8Array> {
-    return attempt('read', path, async () => new Uint8Array(await readFile(path)))
+    return attempt('read', path, () => readSmallFile(path, MAX_WHOLE_BYTES))
   }
 
   async replaceFile(path: string, bytes: Uint8Array, { isSecret = false } = {}): Promise<void> {

@@ -1,12 +1,16 @@
 import { createHash, createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import {
   CertificateError,
   type CertificateStore,
   type CertificateStoreType,
   type OwnCertificate,
 } from '../tls.ts'
+import { pemBlocks } from './pem.ts'
 import type { Pkcs12 } from './pkcs12.ts'
+import { readSmallFile } from './small-file.ts'
+
+/** The largest store that is read; one with all public authorities has a quarter of a megabyte. */
+const MAX_STORE_BYTES = 4 << 20
 
 /** A store whose files were read. */
 export interface LoadedStore {
@@ -56,7 +60,7 @@ export function isSameStore(a: LoadedStore | undefined, b: LoadedStore | undefin
 
 async function read(path: string): Promise<Uint8Array> {
   try {
-    return await readFile(path)
+    return await readSmallFile(path, MAX_STORE_BYTES)
   } catch (error) {
     const { code = 'UNKNOWN' } = error as NodeJS.ErrnoException
     const advice =
@@ -64,7 +68,9 @@ async function read(path: string): Promise<Uint8Array> {
         ? 'There is no such file. Correct the path, or put the file there.'
         : code === 'EACCES'
           ? 'Let the user of the server read it.'
-          : 'Check that it is a file that the user of the server can read.'
+          : code === 'EFBIG'
+            ? `Expected at most ${MAX_STORE_BYTES >> 20} MiB, got more. Name the file with the keys or certificates.`
+            : 'Check that it is a file that the user of the server can read.'
     throw new CertificateError(`Cannot read ${path} (${code}). ${advice}`, path, { cause: error })
   }
 }
@@ -135,18 +141,15 @@ interface Parts {
   readonly certificates: readonly (Uint8Array | string)[]
 }
 
-const pemBlock = (label: string): RegExp =>
-  new RegExp(`-----BEGIN (${label})-----[\\s\\S]*?-----END \\1-----`, 'g')
-
 const pemText = ({ bytes }: { readonly bytes: Uint8Array }): string => new TextDecoder().decode(bytes)
 
 function pemCertificates(store: LoadedStore): string[] {
-  return [...pemText(store).matchAll(pemBlock('(?:X509 |TRUSTED )?CERTIFICATE'))].map(([block]) => block)
+  return pemBlocks(pemText(store), /^(?:X509 |TRUSTED )?CERTIFICATE$/)
 }
 
 function fromPem(store: LoadedStore): Parts {
   const source = store.keyFile ?? store
-  const block = pemBlock('(?:[A-Z0-9]+ )?PRIVATE KEY|ENCRYPTED PRIVATE KEY').exec(pemText(source))?.[0]
+  const [block] = pemBlocks(pemText(source), /^(?:[A-Z0-9]+ )?PRIVATE KEY$/)
   if (block === undefined)
     throw unusable(
       source,

@@ -3,8 +3,9 @@ import { X509Certificate } from 'node:crypto'
 import { AsnConvert } from '@peculiar/asn1-schema'
 import { Certificate, CertificateList } from '@peculiar/asn1-x509'
 import type { TlsOptions } from '../tls.ts'
-import { readCrls } from './crl.ts'
+import { crlsOf, readCrlFile } from './crl.ts'
 import { keyWithCertificatesOf, loadStore, trustedCertificatesOf } from './keystores.ts'
+import { pemBlocks } from './pem.ts'
 
 /** A certificate, without its key. */
 export interface CertificateFacts {
@@ -32,16 +33,13 @@ export interface TlsFiles {
 export async function readTlsFiles({ keyStore, trustStore, revocationList }: TlsOptions): Promise<TlsFiles> {
   const own = keyStore && (await keyWithCertificatesOf(await loadStore(keyStore)))
   const trusted = trustStore && (await trustedCertificatesOf(await loadStore(trustStore)))
-  const lists = revocationList === undefined ? '' : await readCrls(revocationList)
+  const lists = revocationList === undefined ? '' : crlsOf(await readCrlFile(revocationList), revocationList)
   return {
-    chain: blocksOf(own?.certificates ?? '', 'CERTIFICATE').map(factsOf),
+    chain: pemBlocks(own?.certificates ?? '', /^CERTIFICATE$/).map(factsOf),
     authorities: trusted?.map(factsOf),
-    revocationLists: blocksOf(lists, 'X509 CRL').map(listOf),
+    revocationLists: pemBlocks(lists, /^X509 CRL$/).map(listOf),
   }
 }
-
-const blocksOf = (pem: string, label: string): string[] =>
-  pem.match(new RegExp(`-----BEGIN ${label}-----[\\s\\S]*?-----END ${label}-----`, 'g')) ?? []
 
 const WEAK_HASHES: Readonly<Record<string, string>> = {
   '1.2.840.113549.1.1.4': 'MD5',

@@ -1,12 +1,23 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect as connectPlain } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Connection, Listener, PeerIdentity } from '../network.ts'
-import type { CertificateStore, TlsOptions } from '../tls.ts'
+import { CertificateError, type CertificateStore, type TlsOptions } from '../tls.ts'
 import { identityOf } from './certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { tlsNetwork } from './tls.ts'
@@ -321,6 +332,72 @@ describe('reloading certificates', () => {
     await connect(server)
     copyFileSync(path('server-next.pem'), file)
     expect(await server.network.reload()).toBe(true)
+  })
+
+  const cases: readonly (readonly [string, (file: string) => void])[] = [
+    ['garbage', (file) => writeFileSync(file, Buffer.alloc(5000, 'geheim\n\xff'))],
+    ['blocks without ends', (file) => writeFileSync(file, '-----BEGIN CERTIFICATE-----\n'.repeat(100_000))],
+    ['nothing', (file) => writeFileSync(file, '')],
+    ['half of it', (file) => truncateSync(file, Math.floor(statSync(file).size / 2))],
+    ['no file', (file) => unlinkSync(file)],
+    ['a symbolic link to nowhere', (file) => replaceBy(file, () => symlinkSync('nowhere', file))],
+    ['a symbolic link to itself', (file) => replaceBy(file, () => symlinkSync(file, file))],
+    ['a folder', (file) => replaceBy(file, () => mkdirSync(file))],
+    ['a file of 1 GB', (file) => truncateSync(file, 1e9)],
+    ['a pipe that nobody writes to', (file) => replaceBy(file, () => execFileSync('mkfifo', [file]))],
+    ['a device without end', (file) => replaceBy(file, () => symlinkSync('/dev/zero', file))],
+  ]
+  const replaceBy = (file: string, make: () => void): void => {
+    unlinkSync(file)
+    make()
+  }
+
+  describe.skipIf(process.platform === 'win32')('keeps the previous ones, and repeats nothing of', () => {
+    it.each(cases)('%s in place of a file', async (_, spoil) => {
+      for (const which of ['keyStore', 'passwordPath', 'trustStore', 'revocationList'] as const) {
+        const folder = scratch()
+        const names = ['keyStore.p12', 'passwordPath', 'trustStore.pem', 'revocationList'] as const
+        const [keyPath, passwordPath, trustPath, revocationList] = names.map((name) => join(folder, name))
+        copyFileSync(path('server.p12'), keyPath!)
+        writeFileSync(passwordPath!, 'secret')
+        copyFileSync(path('revoking-authority.pem'), trustPath!)
+        copyFileSync(path('revoking.crl'), revocationList!)
+        const server = await serve({
+          keyStore: { path: keyPath!, passwordPath: passwordPath! },
+          trustStore: { path: trustPath! },
+          revocationList: revocationList!,
+          clientAuth: 'need',
+        })
+        const target = join(
+          folder,
+          names.find((name) => name.startsWith(which))!,
+        )
+        spoil(target)
+        const errors = await Promise.all(
+          [1, 2].map(() => server.network.reload().then(String, (error: Error) => error)),
+        )
+        for (const error of errors) {
+          expect(error).toBeInstanceOf(CertificateError)
+          expect((error as Error).message).toContain(folder)
+          expect((error as Error).message).not.toMatch(/geheim/)
+        }
+        await connect(server, { keyStore: store('kept.pem') })
+        expect(await server.next()).not.toBeTypeOf('string')
+        await connect(server, { keyStore: store('revoked.pem') }).catch(() => {})
+        expect(await server.next()).toMatch(/CERT_REVOKED/)
+      }
+    })
+  })
+
+  it('parses files that cannot be used once, until they change', async () => {
+    const file = join(scratch(), 'server.pem')
+    copyFileSync(path('server.pem'), file)
+    const server = await serve({ keyStore: { path: file } })
+    writeFileSync(file, 'half a file')
+    const failed = () => server.network.reload().catch((error: unknown) => error)
+    expect(await failed()).toBe(await failed())
+    copyFileSync(path('server.pem'), file)
+    expect(await server.network.reload()).toBe(false)
   })
 
   it('removes the trust in clients', async () => {

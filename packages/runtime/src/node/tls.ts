@@ -36,7 +36,7 @@ import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
 import { HandshakeQueue, nodeScheduler, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, remoteOf, PendingSockets, type Remote } from './pending-sockets.ts'
-import { readCrls } from './crl.ts'
+import { crlsOf, readCrlFile } from './crl.ts'
 import { RecordGuard } from './record-guard.ts'
 import { connected, SocketConnection } from './socket-connection.ts'
 import { detectTls } from './detect-tls.ts'
@@ -53,11 +53,14 @@ export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
   return new NodeTlsNetwork(options)
 }
 
-/** The contents of the files when they were last read. */
-interface Credentials {
+/** The contents of the files. */
+interface Contents {
   readonly stores: readonly (LoadedStore | undefined)[]
-  /** In PEM. */
-  readonly revocations: string | undefined
+  readonly revocations: Uint8Array | undefined
+}
+
+interface Credentials {
+  readonly contents: Contents
   readonly certificate: OwnCertificate | undefined
   readonly context: SecureContextOptions
 }
@@ -73,6 +76,8 @@ export class NodeTlsNetwork implements TlsNetwork {
   #exceeded = 0
   #failed = 0
   #credentials: Promise<Credentials> | undefined
+  /** The last contents that could not be used, which are not parsed again. */
+  #unusable: { readonly contents: Contents; readonly error: unknown } | undefined
   certificate: OwnCertificate | undefined
 
   constructor(options: TlsOptions) {
@@ -278,10 +283,14 @@ export class NodeTlsNetwork implements TlsNetwork {
 
   async reload(): Promise<boolean> {
     const before = await this.#current()
-    const { stores, revocations } = await this.#read()
-    const isSame = stores.every((store, i) => isSameStore(store, before.stores[i]))
-    if (isSame && revocations === before.revocations) return false
-    const credentials = await this.#prepare(stores, revocations)
+    const contents = await this.#read()
+    if (areSame(contents, before.contents)) return false
+    if (this.#unusable !== undefined && areSame(contents, this.#unusable.contents)) throw this.#unusable.error
+    const credentials = await this.#prepare(contents).catch((error: unknown) => {
+      this.#unusable = { contents, error }
+      throw error
+    })
+    this.#unusable = undefined
     this.#credentials = Promise.resolve(credentials)
     this.certificate = credentials.certificate
     for (const server of this.#servers) server.setSecureContext(credentials.context)
@@ -290,8 +299,8 @@ export class NodeTlsNetwork implements TlsNetwork {
 
   #current(): Promise<Credentials> {
     this.#credentials ??= this.#read()
-      .then(async ({ stores, revocations }) => {
-        const credentials = await this.#prepare(stores, revocations)
+      .then(async (contents) => {
+        const credentials = await this.#prepare(contents)
         this.certificate = credentials.certificate
         return credentials
       })
@@ -302,23 +311,24 @@ export class NodeTlsNetwork implements TlsNetwork {
     return this.#credentials
   }
 
-  async #read(): Promise<Pick<Credentials, 'stores' | 'revocations'>> {
+  async #read(): Promise<Contents> {
     const { keyStore, trustStore, revocationList } = this.#options
     return {
       stores: [keyStore && (await loadStore(keyStore)), trustStore && (await loadStore(trustStore))],
-      revocations: revocationList === undefined ? undefined : await readCrls(revocationList),
+      revocations: revocationList === undefined ? undefined : await readCrlFile(revocationList),
     }
   }
 
-  async #prepare(stores: Credentials['stores'], revocations: string | undefined): Promise<Credentials> {
-    const { ciphers } = this.#options
+  async #prepare(contents: Contents): Promise<Credentials> {
+    const { ciphers, revocationList = '' } = this.#options
     const versions = supportedVersions(this.#options)
-    const [keyStore, trustStore] = stores
+    const { revocations } = contents
+    const [keyStore, trustStore] = contents.stores
     const identity = keyStore && (await keyWithCertificatesOf(keyStore))
     const context: SecureContextOptions = {
       ...(identity && { key: identity.key, cert: identity.certificates }),
       ...(trustStore && { ca: await trustedCertificatesOf(trustStore) }),
-      ...(revocations === undefined ? {} : { crl: revocations }),
+      ...(revocations === undefined ? {} : { crl: crlsOf(revocations, revocationList) }),
       ...(ciphers && ciphers.length > 0
         ? { ciphers: ciphers.map(cipherName).join(':'), honorCipherOrder: true }
         : {}),
@@ -339,9 +349,16 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
     // Without the key, which is in the context alone.
     const certificate = identity && { validUntil: identity.validUntil, subjectHash: identity.subjectHash }
-    return { stores, revocations, context, certificate }
+    return { contents, context, certificate }
   }
 }
+
+/** Returns whether files had the same contents twice. */
+const areSame = (a: Contents, b: Contents): boolean =>
+  a.stores.every((store, i) => isSameStore(store, b.stores[i])) &&
+  Buffer.compare(a.revocations ?? NONE, b.revocations ?? NONE) === 0
+
+const NONE = new Uint8Array(0)
 
 /** Loads the reader of certificates only where peers are identified: the library takes some megabytes. */
 const loadIdentityOf = async (): Promise<typeof identityOf> => (await import('./certificate.ts')).identityOf

@@ -178,6 +178,14 @@ describe('a tokens file', () => {
       `ci:owner:${'a'.repeat(64)}`,
       'line 1: expected roles among metrics, view, operate, backup, admin, got "owner"',
     ],
+    [
+      'ci:kX93-secret-token:view',
+      'line 1: expected roles among metrics, view, operate, backup, admin, got something else',
+    ],
+    [
+      `ci:view:${'a'.repeat(64)}:secret`,
+      'line 1: expected a date such as 2027-01-31 or 2027-01-31T12:00:00Z, got something else',
+    ],
     [`ci:view:${'a'.repeat(64)}:soon`, 'line 1: expected a date'],
     [
       `ci:view:${'a'.repeat(64)}\nci:view:${'b'.repeat(64)}`,

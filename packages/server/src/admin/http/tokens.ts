@@ -38,15 +38,18 @@ export class AdminTokens {
   /** Parses a file of lines `name:role,role:sha256[:not-after]`. Throws an error that names the line, and never shows its hash. */
   static parse(file: string, text: string): AdminTokens {
     const tokens: Token[] = []
+    const known = new Set<string>()
     for (const [index, line] of text.split('\n').entries()) {
       const bare = line.trim()
       if (bare === '' || bare.startsWith('#')) continue
       const token = parseLine(bare)
       if (typeof token === 'string') throw new Error(`${file}, line ${index + 1}: ${token}`)
-      if (tokens.some(({ name, hash }) => name === token.name || hash === token.hash))
+      const keys = [`name ${token.name}`, `hash ${token.hash}`]
+      if (keys.some((key) => known.has(key)))
         throw new Error(
           `${file}, line ${index + 1}: expected a name and a token of its own, got those of another line`,
         )
+      for (const key of keys) known.add(key)
       tokens.push(token)
       if (tokens.length > MAX_TOKENS)
         throw new Error(`${file}: expected at most ${MAX_TOKENS} tokens, got more`)
@@ -73,14 +76,19 @@ function parseLine(line: string): Token | string {
   if (name === undefined) return 'expected name:role,role:sha256[:not-after]'
   const given = roles!.split(',').map((role) => role.trim())
   const unknown = given.find((role) => !ROLES.includes(role))
-  if (unknown !== undefined) return `expected roles among ${ROLES.join(', ')}, got ${JSON.stringify(unknown)}`
+  if (unknown !== undefined)
+    return `expected roles among ${ROLES.join(', ')}, got ${shown(unknown, /^\w{1,12}$/)}`
   if (!/^[\da-f]{64}$/i.test(hash!))
     return 'expected the SHA-256 of the token in 64 hexadecimal digits, as `printf %s TOKEN | sha256sum` prints it'
   const end = notAfter === undefined ? Infinity : Date.parse(notAfter)
   if (Number.isNaN(end))
-    return `expected a date such as 2027-01-31 or 2027-01-31T12:00:00Z, got ${JSON.stringify(notAfter)}`
+    return `expected a date such as 2027-01-31 or 2027-01-31T12:00:00Z, got ${shown(notAfter!, /^[\d:.TZ+-]{1,40}$/)}`
   return { name, roles: given as AdminRole[], hash: hash!.toLowerCase(), notAfter: end }
 }
+
+/** Returns a text for an error, if it looks like what it should be: a token may be in its place. */
+const shown = (text: string, usual: RegExp): string =>
+  usual.test(text) ? JSON.stringify(text) : 'something else'
 
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
