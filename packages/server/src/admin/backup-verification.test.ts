@@ -103,6 +103,24 @@ describe('the verification of backups', () => {
     expect(await readVerification(store)).toBeUndefined()
   })
 
+  it('ends without a result once the memory for its tree is used up', async () => {
+    let looks = 0
+    const system = {
+      ...server.platform().system,
+      // The first look is that before it begins. The others come as often as the clock lets them.
+      heap: () => ({ used: 0, external: looks++ === 0 ? 0 : 1000 }),
+      residentMemory: () => 0,
+      memoryLimits: () => ({ heap: Infinity, process: 1000 }),
+    }
+    const { verification } = create({ system })
+    verification.runIfDue(catalog)
+    await until(() => server.logLines.some(({ sentence }) => sentence.includes('could not be verified')))
+    expect(server.logLines.at(-1)?.facts).toMatchObject({
+      reason: expect.stringContaining('larger than the memory that is left'),
+    })
+    expect(await readVerification(store)).toBeUndefined()
+  })
+
   it('reports no damage of a backup that was removed meanwhile', async () => {
     for (const path of server.disk.paths())
       if (/^\/backup\/(?:snapshot|manifest)\//.test(path)) await server.disk.remove(path)

@@ -9,6 +9,7 @@ import {
   type BackupStore,
   type VerificationRecord,
 } from '../backup/index.ts'
+import { HeapUse } from '../connections/heap-use.ts'
 import { pauseAfter } from '../persistence/index.ts'
 
 /** Longest time in which a verification holds the event loop, in milliseconds. */
@@ -80,11 +81,16 @@ export class BackupVerification {
     }
     const chain = catalog.newestChain()
     const begun = clock.monotonic()
+    const use = new HeapUse(this.#platform.system)
     const { upTo, defect } = await verifyDeep(this.#store, chain, {
       compression,
       toEnd: true,
       pause: pauseAfter(clock, SLICE_MS, () => {
         if (this.#isStopped) throw new VerificationStopped()
+        if (use.at(clock.monotonic()).leavesNone)
+          throw new Error(
+            'its tree is larger than the memory that is left. Run zabra backup verify --deep elsewhere',
+          )
       }),
     })
     const snapshot = manifestName(chain.snapshot)

@@ -22,6 +22,8 @@ export interface BackupStore {
 
 /** Longest manifest in bytes. */
 const MAX_MANIFEST_BYTES = 64 * 1024
+/** Manifests that cannot be used, of which is kept why. */
+const MAX_BAD = 1000
 /** Manifests that are read at a time. */
 const CONCURRENT_READS = 8
 /** The file that holds the lineage of a target. */
@@ -79,7 +81,7 @@ export class Catalog {
 
   /**
    * Reads all manifests of a target, but for those that `known`, an earlier catalog of it, has. Those that are damaged, or belong to
-   * another target, are in `bad`.
+   * another target, are in `bad`, the first thousand of them.
    */
   static async read(store: BackupStore, known?: Catalog): Promise<Catalog> {
     const { target } = store
@@ -94,8 +96,9 @@ export class Catalog {
         const manifest =
           (known === undefined || known.lineage !== lineage ? undefined : known.#byName.get(name)) ??
           (await readManifest(store, name, lineage))
-        if (manifest instanceof BackupError) bad.push({ name, error: manifest })
-        else if (manifest !== undefined) byName.set(name, manifest)
+        if (manifest instanceof BackupError) {
+          if (bad.length < MAX_BAD) bad.push({ name, error: manifest })
+        } else if (manifest !== undefined) byName.set(name, manifest)
       }
     })
     await Promise.all(readers)

@@ -81,10 +81,13 @@ async function* ofLength(
   let received = 0
   for await (const chunk of chunks) {
     received += chunk.length
+    if (received > bytes) break
     yield chunk
   }
   if (received !== bytes)
-    throw new BackupError(`Expected ${bytes} bytes of ${file}, got ${received}. Try again.`)
+    throw new BackupError(
+      `Expected ${bytes} bytes of ${file}, got ${received > bytes ? 'more' : received}. Try again.`,
+    )
 }
 
 async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {

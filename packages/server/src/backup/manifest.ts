@@ -18,7 +18,7 @@ const time = z.int().check(z.gte(0))
 
 const piece = z.object({
   /** The file in the target. */
-  name: text(/^(?:snapshot|log)\/[\w.-]{1,80}$/),
+  name: text(/^(?:snapshot|log)\/[\w-][\w.-]{0,79}$/),
   bytes: z.int().check(z.gte(0)),
   sha256: hash,
 })

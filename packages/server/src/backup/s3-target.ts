@@ -36,6 +36,8 @@ const BLOCK_BYTES = 4 << 20
 const MAX_ANSWER_BYTES = 4 << 20
 /** Pages of a listing, each of up to 1,000 names. */
 const MAX_PAGES = 10_000
+/** Names in a folder: those of a part of the log each minute for two years. */
+const MAX_NAMES = 1_000_000
 const ATTEMPTS = 6
 const FIRST_WAIT_MS = 200
 const MAX_WAIT_MS = 5000
@@ -88,8 +90,14 @@ export class S3Target implements BackupTarget {
     const query = { 'list-type': '2', 'encoding-type': 'url', delimiter: '/', prefix }
     for await (const text of this.#pages(query, nextKeys))
       for (const [, key] of text.matchAll(/<Key>([^<]*)<\/Key>/g)) {
-        const name = decodeURIComponent(key!.replaceAll('+', ' '))
-        if (name.startsWith(prefix)) names.push(name.slice(prefix.length))
+        const name = this.#decoded(key!)
+        const file = name.slice(prefix.length)
+        // Others would lead out of the folder, since a URL with .. is that of another object.
+        if (!name.startsWith(prefix) || !FILE.test(file)) continue
+        if (names.push(file) > MAX_NAMES)
+          throw new TargetError(
+            `${this.url}/${folder}: Expected at most ${MAX_NAMES} names, got more. Check that the endpoint is a store of S3.`,
+          )
       }
     return names
   }
@@ -176,13 +184,17 @@ export class S3Target implements BackupTarget {
     const names: string[] = []
     const query = { uploads: '', 'encoding-type': 'url', prefix }
     // Stores that have no such list, and credentials that may not read it, leave unfinished uploads to a rule of the bucket.
-    for await (const text of this.#pages(query, nextUploads, [403, 405, 501]))
-      for (const [, upload] of text.matchAll(/<Upload>(.*?)<\/Upload>/gs)) {
-        const key = decodeURIComponent((elementOf(upload!, 'Key') ?? '').replaceAll('+', ' '))
-        const begunAt = Date.parse(elementOf(upload!, 'Initiated') ?? '')
+    const next = (text: string): Readonly<Record<string, string>> => ({
+      'key-marker': this.#decoded(elementOf(text, 'NextKeyMarker') ?? ''),
+      'upload-id-marker': elementOf(text, 'NextUploadIdMarker') ?? '',
+    })
+    for await (const text of this.#pages(query, next, [403, 405, 501]))
+      for (const upload of text.split('<Upload>').slice(1)) {
+        const key = this.#decoded(elementOf(upload, 'Key') ?? '')
+        const begunAt = Date.parse(elementOf(upload, 'Initiated') ?? '')
         const name = key.slice(prefix.length)
         if (key.startsWith(prefix) && PIECE.test(name) && begunAt < before)
-          names.push(`${name}${UPLOAD}${elementOf(upload!, 'UploadId') ?? ''}`)
+          names.push(`${name}${UPLOAD}${elementOf(upload, 'UploadId') ?? ''}`)
       }
     return names
   }
@@ -301,11 +313,11 @@ export class S3Target implements BackupTarget {
     if (status === 404) throw new DiskError(`ENOENT on ${this.url}/${name}`, 'ENOENT', name)
     // An object without bytes has no range.
     if (status === 416) return { start, bytes: new Uint8Array(0), size: 0, etag: undefined }
-    const total = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1]
+    const [, from, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(headers.get('content-range') ?? '') ?? []
     const size = status === 200 ? bytes.length : Number(total ?? Number.NaN)
-    if (!Number.isSafeInteger(size) || (status === 200 && start > 0))
+    if (!Number.isSafeInteger(size) || Number(status === 200 ? 0 : from) !== start)
       throw new TargetError(
-        `Expected bytes ${start} to ${start + length - 1} of ${this.url}/${name}, got an answer without a range. Check backup.s3.endpoint.`,
+        `Expected bytes ${start} to ${start + length - 1} of ${this.url}/${name}, got an answer without that range. Check backup.s3.endpoint.`,
       )
     return { start, bytes, size, etag: headers.get('etag') ?? undefined }
   }
@@ -409,6 +421,18 @@ export class S3Target implements BackupTarget {
     return new Promise((resolve) => void this.#options.clock.after(ms, 'next attempt of a backup', resolve))
   }
 
+  /** Decodes a key of an answer. Throws a `TargetError` for one that is not encoded as asked for. */
+  #decoded(key: string): string {
+    try {
+      return decodeURIComponent(key.replaceAll('+', ' '))
+    } catch (cause) {
+      throw new TargetError(
+        `${this.url}: Expected names that are encoded as in URLs, got others. Check that the endpoint is a store of S3.`,
+        { cause },
+      )
+    }
+  }
+
   #key(name: string): string {
     const { prefix } = this.#options
     return prefix === '' ? name : `${prefix}/${name}`
@@ -418,16 +442,13 @@ export class S3Target implements BackupTarget {
 /** Stands between the name of an object and the id of an upload to it. */
 const UPLOAD = '?uploadId='
 /** The names of objects that may be uploaded in parts. */
-const PIECE = /^(?:snapshot|log)\/[\w.-]{1,80}$/
+const PIECE = /^(?:snapshot|log)\/[\w-][\w.-]{0,79}$/
+/** The names of files in a folder. */
+const FILE = /^(?!\.{1,2}$)[^/]{1,200}$/
 
-/** Returns the markers after which a list of uploads goes on. */
+/** Returns where a listing goes on. */
 const nextKeys = (text: string): Readonly<Record<string, string>> => ({
   'continuation-token': elementOf(text, 'NextContinuationToken') ?? '',
-})
-
-const nextUploads = (text: string): Readonly<Record<string, string>> => ({
-  'key-marker': decodeURIComponent((elementOf(text, 'NextKeyMarker') ?? '').replaceAll('+', ' ')),
-  'upload-id-marker': elementOf(text, 'NextUploadIdMarker') ?? '',
 })
 
 interface Upload {

@@ -10,13 +10,15 @@ interface Use {
   readonly used: number
   readonly external: number
   readonly isFull: boolean
+  /** Whether a process that takes more is likely to be ended. */
+  readonly leavesNone: boolean
 }
 
 /** Looks at the memory of the process ten times a second at most. */
 export class HeapUse {
   readonly #system: Pick<System, 'heap' | 'memoryLimits'>
   #checkedAt = -Infinity
-  #use: Use = { used: 0, external: 0, isFull: false }
+  #use: Use = { used: 0, external: 0, isFull: false, leavesNone: false }
 
   constructor(system: Pick<System, 'heap' | 'memoryLimits'>) {
     this.#system = system
@@ -27,7 +29,9 @@ export class HeapUse {
     if (now - this.#checkedAt < CHECK_MS) return this.#use
     this.#checkedAt = now
     const { used, external } = this.#system.heap?.() ?? { used: 0, external: 0 }
-    const limit = this.#system.memoryLimits?.().heap ?? Infinity
-    return (this.#use = { used, external, isFull: used > limit * FULL_SHARE })
+    const limits = this.#system.memoryLimits?.() ?? { heap: Infinity, process: Infinity }
+    const isFull = used > limits.heap * FULL_SHARE
+    const leavesNone = isFull || used + external > limits.process * FULL_SHARE
+    return (this.#use = { used, external, isFull, leavesNone })
   }
 }

@@ -1,3 +1,4 @@
+import type { Pause } from './pause.ts'
 import { adler32, Reader } from '@zabra/protocol'
 import type { ByteTransform, DiskReader } from '@zabra/runtime'
 import { DamageError } from './errors.ts'
@@ -137,6 +138,7 @@ export class FileChunks implements ChunkSource {
   readonly #file: DiskReader
   readonly #path: string
   readonly #decompressor: ByteTransform | undefined
+  readonly #pause: Pause | undefined
   /** The next chunk is read into the first one. They are no longer than the file. */
   #buffers: Uint8Array[] = []
   #reading: Promise<number> | undefined
@@ -145,13 +147,16 @@ export class FileChunks implements ChunkSource {
   #position = 0
   #isFinished = false
 
-  constructor(file: DiskReader, path: string, decompressor: ByteTransform | undefined) {
+  /** `pause` is called before each chunk. */
+  constructor(file: DiskReader, path: string, decompressor: ByteTransform | undefined, pause?: Pause) {
+    this.#pause = pause
     this.#file = file
     this.#path = path
     this.#decompressor = decompressor
   }
 
   async next(): Promise<Uint8Array | undefined> {
+    if (this.#pause !== undefined) await this.#pause()
     if (this.#packed !== undefined) return this.#unpack(this.#packed)
     if (this.#isFinished) return undefined
     if (this.#buffers.length === 0) {

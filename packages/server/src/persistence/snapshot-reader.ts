@@ -108,7 +108,8 @@ export async function loadSnapshot(
 ): Promise<LoadedSnapshot> {
   const path = `${folder}/${file.name}`
   const reader = await disk.openRead(path)
-  const chunks = new FileChunks(reader, path, decompressorOf(file.name, compressor))
+  // A node may have more bytes than all that it says before it: a gzip of a megabyte holds a gigabyte.
+  const chunks = new FileChunks(reader, path, decompressorOf(file.name, compressor), pause)
   try {
     const stream = new ByteStream(chunks, path, TRY_OLDER_SNAPSHOT)
     return await new SnapshotLoad(stream, tree, MAX_PART, pause).file(file.zxid)

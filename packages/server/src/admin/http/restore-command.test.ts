@@ -1,9 +1,12 @@
-import { OpCode } from '@zabra/protocol'
+import { OpCode, Writer } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
 import type { ServerSettings } from '../../settings/index.ts'
+import { SNAPSHOT_MAGIC } from '../../persistence/snapshot-codec.ts'
 import { TestServer, type RawClient } from '../../testing/test-server.ts'
+import type { AdminTarget } from '../admin-target.ts'
+import { Restores } from './restore-command.ts'
 
 const SETTINGS: Partial<ServerSettings> = {
   adminRestoreEnabled: true,
@@ -21,6 +24,15 @@ beforeEach(async () => {
 })
 
 afterEach(() => server.stop())
+
+/** A snapshot up to the data of a node, which have a gigabyte: header, sessions, lists, path, length. */
+const beginOfNode = (() => {
+  const writer = new Writer(64)
+  for (const int of [SNAPSHOT_MAGIC, 2, 0, 0, 0, 0]) writer.int(int)
+  writer.string('')
+  writer.int(0x4000_0000)
+  return writer.take()
+})()
 
 const restore = (body: Uint8Array, to = server) =>
   to.http.request('/commands/restore', { method: 'POST', body })
@@ -118,6 +130,51 @@ describe('the command restore', () => {
     expect(status).toBe(413)
     expect((await restore(taken, exact)).status).toBe(200)
     await Promise.all([below!.stop(), exact!.stop()])
+  })
+
+  it('ends a snapshot that grows without end when it is decompressed before the memory is full', async () => {
+    client.create(1, '/kept', 0, 'data')
+    await server.untilIdle()
+    const part = 1 << 20
+    let decompressed = 0
+    const endless = {
+      write: async (): Promise<Uint8Array> => {
+        const bytes = new Uint8Array(part)
+        if (decompressed === 0) bytes.set(beginOfNode)
+        decompressed += part
+        return bytes
+      },
+      end: async () => new Uint8Array(0),
+    }
+    const platform = server.platform()
+    const restores = new Restores({
+      ...platform,
+      compression: { ...platform.compression, gunzip: () => endless },
+      system: {
+        ...platform.system,
+        heap: () => ({ used: 0, external: decompressed }),
+        memoryLimits: () => ({ heap: Infinity, process: 20 * part }),
+      },
+      // Each look at the time comes later than the pauses between two looks at the memory.
+      clock: {
+        ...platform.clock,
+        monotonic: () => (now += 1000),
+        immediate: (action) => setImmediate(action),
+      },
+    })
+    let now = 0
+    const body = new Uint8Array(4 * part)
+    body.set([0x1f, 0x8b])
+    const target = server.server as unknown as AdminTarget
+    const { done } = await restores.begin(target, { headers: {}, body: [body] as never })
+    await expect(done).rejects.toMatchObject({
+      status: 507,
+      message: expect.stringContaining('fits into memory beside the data'),
+    })
+    expect(decompressed).toBeLessThanOrEqual(20 * part)
+    expect(restores.state).toMatchObject({ state: 'failed', again: false })
+    expect(server.disk.paths().some((path) => path.includes('restoring'))).toBe(false)
+    expect(await has(client, '/kept')).toBe(true)
   })
 
   it('receives nothing where the disk would have too little space left', async () => {

@@ -3,6 +3,7 @@ import type { Disk, HttpRequest, Platform } from '@zabra/runtime'
 import { closeSessions } from '../../backup/index.ts'
 import { sameDigest, type Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
+import { HeapUse } from '../../connections/heap-use.ts'
 import { loadSnapshot, pauseAfter, RECEIVED_FILE } from '../../persistence/index.ts'
 import { RestoreRefusal, RestoreUndecided, type AdminTarget } from '../admin-target.ts'
 
@@ -38,7 +39,7 @@ export class RestoreTooLargeError extends Error {
 
 /** Replaces the data of a server, or of the ensemble that it leads, by snapshots in the bodies of requests, one at a time. */
 export class Restores {
-  readonly #platform: Pick<Platform, 'disk' | 'compression' | 'clock' | 'logger'>
+  readonly #platform: Pick<Platform, 'disk' | 'compression' | 'clock' | 'logger' | 'system'>
   #state: RestoreState = { state: 'none' }
 
   constructor(platform: Platform) {
@@ -110,7 +111,7 @@ export class Restores {
         { name, zxid: 0 },
         tree,
         compression,
-        pauseAfter(clock, SLICE_MS),
+        pauseAfter(clock, SLICE_MS, memoryCheck(this.#platform)),
       )
     } finally {
       const path = `${folder}/${name}`
@@ -128,6 +129,18 @@ export class Restores {
     await rejectFullDisk(disk, folder, bytes)
     await target.replaceTree(tree, start)
     return tree.lastZxid
+  }
+}
+
+/** Returns a check that throws when the memory for a second tree is used up: a small compressed file may hold a very large one. */
+function memoryCheck({ clock, system }: Pick<Platform, 'clock' | 'system'>): () => void {
+  const use = new HeapUse(system)
+  return () => {
+    if (use.at(clock.monotonic()).leavesNone)
+      throw new RestoreTooLargeError(
+        507,
+        'Expected a snapshot that fits into memory beside the data, got a larger one. Stop the server and run zabra restore --to, or raise the limits of its memory.',
+      )
   }
 }
 
