@@ -472,6 +472,49 @@ describe('an ensemble with a target of backups', () => {
     expect((await Catalog.read(store)).snapshots).toHaveLength(1)
   })
 
+  const PURGING = {
+    ...SHARED,
+    backupLogIntervalMs: 10 * MINUTE,
+    purgeIntervalMs: MINUTE,
+    snapCount: 2,
+    snapTreeShare: 0,
+  }
+
+  it('leaves no gap when members without the duty remove old logs before one of them takes it', async () => {
+    const ensemble = await Ensemble.start(3, PURGING)
+    const store = storeOn(ensemble.sharedDisk, '/shared/backup')
+    await create(ensemble, '/a')
+    await ensemble.advance(MINUTE)
+    const [onDuty] = await holders(ensemble)
+    const paths = Array.from({ length: 9 }, (_, i) => `/b${i}`)
+    for (const path of paths) await create(ensemble, path)
+    await ensemble.advance(2 * MINUTE)
+    for (const { disk } of ensemble.members.values())
+      expect(disk.paths().filter((path) => path.startsWith('/data/version-2/snapshot'))).toHaveLength(3)
+    await ensemble.member(onDuty!).crash()
+    await ensemble.advance(2 * MINUTE)
+    expect(await holders(ensemble)).toHaveLength(1)
+    expect(gapsIn(ensemble)).toEqual([])
+    expect(await pathsIn(store)).toEqual(['/a', ...paths])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+  })
+
+  it('removes old files, and no log that may be in no backup, where the target does not answer', async () => {
+    const ensemble = await Ensemble.start(3, PURGING)
+    const { disk } = ensemble.member(1)
+    disk.list = function (path) {
+      const own = MemoryDisk.prototype.list.bind(this)
+      return path.startsWith('/shared/') ? new Promise(() => {}) : own(path)
+    }
+    for (let i = 0; i < 9; i++) await create(ensemble, `/a${i}`)
+    const files = (kind: string) => disk.paths().filter((path) => path.startsWith(`/data/version-2/${kind}.`))
+    const logs = files('log')
+    expect(files('snapshot').length).toBeGreaterThan(3)
+    await ensemble.advance(1.5 * MINUTE)
+    expect(files('snapshot')).toHaveLength(3)
+    expect(files('log')).toEqual(expect.arrayContaining(logs))
+  })
+
   it('gives the duty up after its leader has sent it a snapshot', async () => {
     const { ensemble, store, onDuty, other } = await sentSnapshots({ backupLogIntervalMs: 2 * MINUTE })
     const ends = () => ensemble.lines.filter((line) => line.includes('data of the leader are on disk')).length

@@ -47,6 +47,8 @@ const MAX_PAUSE_MS = 3_600_000
 const MAX_FAILURES = 3
 /** Time between two lines of the log about failures. */
 const REPORT_MS = 600_000
+/** Time that a removal of old logs waits for a target. */
+const ANSWER_MS = 10_000
 /** Time that a stop waits for a target. */
 const STOP_MS = 3000
 
@@ -91,9 +93,12 @@ export class ServerBackups implements WritesBackups {
     return this.#targets.map((target) => target.report())
   }
 
-  /** The transaction after which the next backup reads the log; Infinity while this server has no duty. */
-  get unsavedAfter(): Zxid {
-    return Math.min(...this.#targets.map((target) => target.unsavedAfter))
+  /**
+   * Resolves to the transaction after which the next backup reads the log, whichever member makes it; to Infinity where it needs none.
+   * Where a target does not answer within seconds, that is as of the last answer: 0 before the first.
+   */
+  async unsavedAfter(): Promise<Zxid> {
+    return Math.min(...(await Promise.all(this.#targets.map((target) => target.unsavedAfter()))))
   }
 
   /** Begins to write backups of a server. */
@@ -136,6 +141,8 @@ class TargetBackups {
   #running: Promise<void> | undefined
   /** The contents of the target; undefined until this server has the duty. */
   #catalog: Catalog | undefined
+  /** The transaction after which the next backup reads the log, as far as is known. */
+  #unsavedAfter: Zxid = 0
   #lastBackupAt = 0
   /** When a backup was begun last, on the monotonic clock. */
   #begunAt = -Infinity
@@ -198,9 +205,15 @@ class TargetBackups {
     }
   }
 
-  get unsavedAfter(): Zxid {
-    const isLogWanted = this.#duty.isHeld && this.#settings.backupLogIntervalMs > 0
-    return (isLogWanted ? this.#catalog?.end?.beforeLast : undefined) ?? Infinity
+  async unsavedAfter(): Promise<Zxid> {
+    await this.#within(ANSWER_MS, this.#readEnd())
+    return this.#unsavedAfter
+  }
+
+  /** Reads where the log of the next backup continues: any member may make it. */
+  async #readEnd(): Promise<void> {
+    const { bad, end } = this.#catalog ?? (await Catalog.readNewest(this.#store))
+    if (bad.length === 0) this.#unsavedAfter = end?.beforeLast ?? Infinity
   }
 
   start(server: AdminTarget): void {
@@ -241,7 +254,7 @@ class TargetBackups {
     this.#cancelLook()
     this.#isStopping = true
     for (const onLooked of this.#onLooked) onLooked()
-    await this.#withinStop(this.#finish())
+    await this.#within(STOP_MS, this.#finish())
     this.#isClosed = true
   }
 
@@ -258,11 +271,11 @@ class TargetBackups {
     await this.#duty.release().catch(() => {})
   }
 
-  /** Waits for a promise for as long as a stop waits for targets. */
-  #withinStop(done: Promise<unknown>): Promise<unknown> {
+  /** Waits for a promise that a target settles, also by a rejection, but no longer than that. */
+  #within(ms: number, done: Promise<unknown>): Promise<unknown> {
     const { clock } = this.#platform
     return new Promise((resolve) => {
-      const cancel = clock.after(STOP_MS, 'end of backups', () => resolve(undefined))
+      const cancel = clock.after(ms, 'answer of the target of backups', () => resolve(undefined))
       void done.then(resolve, resolve).finally(cancel)
     })
   }
@@ -334,7 +347,7 @@ class TargetBackups {
   /** Resolves to how much longer this server leaves a free duty to others. */
   async #gapDelay(): Promise<number> {
     if (this.#isOnlyMember) return 0
-    const { end } = await Catalog.read(this.#store)
+    const { end } = await Catalog.readNewest(this.#store)
     return end === undefined || (await this.#server!.hasLogAfter(end.upTo)) ? 0 : GAP_MS
   }
 

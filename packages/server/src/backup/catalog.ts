@@ -84,10 +84,24 @@ export class Catalog {
    * another target, are in `bad`, the first thousand of them.
    */
   static async read(store: BackupStore, known?: Catalog): Promise<Catalog> {
-    const { target } = store
-    const lineage = await readLineage(target)
-    const files = (await target.list(MANIFESTS)).filter((file) => file.endsWith('.json'))
-    const names = files.map((file) => `${MANIFESTS}/${file}`).values()
+    return Catalog.#read(store, await listManifests(store), known)
+  }
+
+  /** Reads the newest manifest of each kind alone: enough for `end`, with a request for each. */
+  static async readNewest(store: BackupStore): Promise<Catalog> {
+    const names = (await listManifests(store)).toSorted()
+    const newest = ['snapshot', 'log'].map((kind) =>
+      names.findLast((name) => name.startsWith(`${MANIFESTS}/${kind}-`)),
+    )
+    return Catalog.#read(
+      store,
+      newest.filter((name) => name !== undefined),
+    )
+  }
+
+  static async #read(store: BackupStore, all: readonly string[], known?: Catalog): Promise<Catalog> {
+    const lineage = await readLineage(store.target)
+    const names = all.values()
     const byName = new Map<string, Manifest>()
     const bad: BadManifest[] = []
     // Each reader takes the next name: a store far away answers one request after tens of milliseconds.
@@ -208,6 +222,11 @@ async function readManifest(
     if (error instanceof BackupError && !(error instanceof TargetError)) return error
     throw error
   }
+}
+
+async function listManifests({ target }: BackupStore): Promise<readonly string[]> {
+  const files = await target.list(MANIFESTS)
+  return files.filter((file) => file.endsWith('.json')).map((file) => `${MANIFESTS}/${file}`)
 }
 
 async function readLineage(target: BackupTarget): Promise<string | undefined> {

@@ -5,7 +5,7 @@ import type { Database } from './database.ts'
 import { SnapshotScheduler } from './snapshot-scheduler.ts'
 
 /** A scheduler whose database waits for the test. */
-function given({ purgeIntervalMs = 1000, purgeRetainCount = 3 } = {}) {
+function given({ purgeIntervalMs = 1000, purgeRetainCount = 3, unsavedAfter = Promise.resolve(77) } = {}) {
   const clock = new ManualClock()
   const lines: string[] = []
   const note =
@@ -49,7 +49,7 @@ function given({ purgeIntervalMs = 1000, purgeRetainCount = 3 } = {}) {
     logger,
     database,
     stats,
-    unsavedAfter: () => 77,
+    unsavedAfter: () => unsavedAfter,
   })
   return {
     clock,
@@ -121,13 +121,16 @@ describe('SnapshotScheduler', () => {
       clock.advance(999)
       expect(purges).toEqual([])
       clock.advance(1)
+      await settled()
       expect(purges).toEqual([3])
       clock.advance(5000)
+      await settled()
       expect(purges).toEqual([3])
       end(['log.1', 'snapshot.1'])
       await settled()
       expect(lines).toEqual(['info Removed old snapshots and logs {"removed":2}'])
       clock.advance(1000)
+      await settled()
       expect(purges).toEqual([3, 3])
       end([])
       await settled()
@@ -144,7 +147,21 @@ describe('SnapshotScheduler', () => {
         'error Old snapshots and logs could not be removed; trying again at the next interval {"error":"Error: EIO"}',
       ])
       clock.advance(1000)
+      await settled()
       expect(purges.length).toBe(2)
+    })
+
+    it('not once it is stopped while it waits for what the next backup needs', async () => {
+      let answer: (unsavedAfter: number) => void = () => {}
+      const { scheduler, clock, purges } = given({
+        unsavedAfter: new Promise<number>((resolve) => (answer = resolve)),
+      })
+      scheduler.start()
+      clock.advance(1000)
+      await scheduler.stop()
+      answer(77)
+      await settled()
+      expect(purges).toEqual([])
     })
 
     it('never without an interval, and not once it is stopped', async () => {
@@ -152,6 +169,7 @@ describe('SnapshotScheduler', () => {
         const { scheduler, clock, purges } = given({ purgeIntervalMs })
         scheduler.start()
         clock.advance(100_000)
+        await settled()
         expect(purges).toEqual([])
       }
       const { scheduler, clock, purges } = given()
@@ -159,6 +177,7 @@ describe('SnapshotScheduler', () => {
       await scheduler.stop()
       scheduler.start()
       clock.advance(100_000)
+      await settled()
       expect(purges).toEqual([])
     })
   })

@@ -21,8 +21,8 @@ export interface SnapshotSchedulerOptions {
   readonly logger: Logger
   readonly database: Database
   readonly stats: SnapshotStats
-  /** Returns the transaction after which the next backup of this server reads the log; Infinity where it makes none. */
-  readonly unsavedAfter: () => Zxid
+  /** Resolves within seconds to the transaction after which the next backup reads the log; to Infinity without backups. */
+  readonly unsavedAfter: () => Promise<Zxid>
 }
 
 /** Takes snapshots one at a time while requests go on, and periodically removes files that recovery does not need. */
@@ -82,7 +82,9 @@ export class SnapshotScheduler {
   async #purge(): Promise<void> {
     const { settings, logger, database, unsavedAfter } = this.#options
     try {
-      const removed = await database.purge(settings.purgeRetainCount, unsavedAfter())
+      const after = await unsavedAfter()
+      if (this.#stop.signal.aborted) return
+      const removed = await database.purge(settings.purgeRetainCount, after)
       if (removed.length > 0) logger.info({ removed: removed.length }, 'Removed old snapshots and logs')
     } catch (error) {
       logger.error(

@@ -143,7 +143,7 @@ export class Member implements Server, AdminTarget {
         logger,
         database,
         stats,
-        unsavedAfter: () => backups?.unsavedAfter ?? Infinity,
+        unsavedAfter: async () => (await backups?.unsavedAfter()) ?? Infinity,
       }),
       failed: (error) => this.#fail(error),
       configurationChanged: () => this.#onConfigurationChanged(),

@@ -40,7 +40,10 @@ it('purge keeps at least three sound snapshots and every log that recovery from 
 })
 
 /** Returns the logs that a purge leaves while the next backup reads after a transaction, and what it drops. */
-async function logsAfterPurge(unsavedAfter: number, bytesOfEach?: number): Promise<[string[], number[]]> {
+async function logsAfterPurge(
+  unsavedAfter: number,
+  { bytesOfEach, missing }: { bytesOfEach?: number; missing?: string } = {},
+): Promise<[string[], number[]]> {
   const fixture = await new LogFixture().open({})
   for (let first = 1; first <= 61; first += 10) {
     await fixture.snapshot()
@@ -50,6 +53,7 @@ async function logsAfterPurge(unsavedAfter: number, bytesOfEach?: number): Promi
   }
   await fixture.log.close()
   if (bytesOfEach !== undefined) fixture.disk.size = () => Promise.resolve(bytesOfEach)
+  if (missing !== undefined) await fixture.disk.remove(`${FOLDER}/${missing}`)
   const dropped: number[] = []
   const droppedUnsaved = (bytes: number): void => void dropped.push(bytes)
   const options = { compression: nodeCompression, unsavedAfter, droppedUnsaved }
@@ -66,6 +70,7 @@ async function logsAfterPurge(unsavedAfter: number, bytesOfEach?: number): Promi
 const NEEDED = ['log.1f', 'log.29', 'log.33', 'log.3d']
 
 it.each([
+  [0, ['log.1', 'log.b', 'log.15', ...NEEDED]],
   [14, ['log.b', 'log.15', ...NEEDED]],
   [20, ['log.15', ...NEEDED]],
   [30, NEEDED],
@@ -75,7 +80,11 @@ it.each([
   expect(await logsAfterPurge(after)).toEqual([logs, []])
 })
 
+it('purge keeps the rest of the logs for a backup where others are missing: the server may have begun with a snapshot', async () => {
+  expect(await logsAfterPurge(5, { missing: 'log.1' })).toEqual([['log.b', 'log.15', ...NEEDED], []])
+})
+
 it('purge keeps no more than 1 GiB of logs for a backup', async () => {
-  expect(await logsAfterPurge(14, 512 << 20)).toEqual([['log.b', 'log.15', ...NEEDED], []])
-  expect(await logsAfterPurge(14, (512 << 20) + 1)).toEqual([NEEDED, [(1 << 30) + 2]])
+  expect(await logsAfterPurge(14, { bytesOfEach: 512 << 20 })).toEqual([['log.b', 'log.15', ...NEEDED], []])
+  expect(await logsAfterPurge(14, { bytesOfEach: (512 << 20) + 1 })).toEqual([NEEDED, [(1 << 30) + 2]])
 })

@@ -4,14 +4,14 @@ import type { DataFolders } from './data-folders.ts'
 import { logsIn, snapshotsIn, type NamedFile } from './file-names.ts'
 import { hasFinalSeal } from './snapshot-reader.ts'
 
-/** Bytes of logs that are kept for the next backup alone. */
+/** Most bytes of logs that are kept for the next backup alone. */
 const MAX_UNSAVED_BYTES = 1 << 30
 
 export interface PurgeOptions {
   readonly compression: Compression
   /** The transaction after which an open reader reads; Infinity for none. */
   readonly keepFrom?: Zxid
-  /** The transaction after which the next backup reads the log; Infinity for none. */
+  /** The transaction after which the next backup reads the log, by this server or another one; Infinity for none. */
   readonly unsavedAfter?: Zxid
   /** Called when logs that no backup has yet are removed because they are too long, with their bytes. */
   readonly droppedUnsaved?: (bytes: number) => void
@@ -70,9 +70,10 @@ async function unsavedBefore(
   folder: string,
   { unsavedAfter = Infinity, droppedUnsaved = () => {} }: PurgeOptions,
 ): Promise<number> {
-  const first = logs.findLastIndex(({ zxid }) => zxid <= unsavedAfter + 1)
-  // Where earlier ones are gone already, a backup cannot go on with the rest.
-  if (first < 0 || first >= needed) return 0
+  const first = Math.max(
+    0,
+    logs.findLastIndex(({ zxid }) => zxid <= unsavedAfter + 1),
+  )
   const unsaved = logs.slice(first, needed)
   let bytes = 0
   for (const { name } of unsaved) bytes += await disk.size(`${folder}/${name}`)
