@@ -52,9 +52,9 @@ interface Described {
   readonly snapshots: number | null
 }
 
-async function describedBy(http: TestServer['http']): Promise<Described> {
+async function describedBy(http: TestServer['http']): Promise<Described | undefined> {
   const { text } = await http.request('/api/v1/backups')
-  return (JSON.parse(text) as { targets: Described[] }).targets[0]!
+  return (JSON.parse(text) as { targets: Described[] }).targets[0]
 }
 
 const askForBackup = (http: TestServer['http']) => http.request('/api/v1/backups', { method: 'POST' })
@@ -196,8 +196,8 @@ describe('a server with a target of backups', () => {
       call === 'write' && path.startsWith('/backup/') ? { code: 'EIO' } : undefined
     await server.advance(5 * MINUTE)
     const failing = await describedBy(server.http)
-    expect(failing.problem).toContain('EIO')
-    expect(failing.failures).toBeGreaterThan(3)
+    expect(failing?.problem).toContain('EIO')
+    expect(failing?.failures).toBeGreaterThan(3)
     expect(server.logLines.filter(({ level }) => level === 'error')).toHaveLength(1)
     expect((await server.http.request('/metrics')).text).toMatch(
       /^zabra_backup_failures_total\{target="file:\/\/\/backup"\} [1-9]/m,
@@ -325,7 +325,7 @@ describe('an ensemble with a target of backups', () => {
   const holders = async (ensemble: Ensemble): Promise<number[]> => {
     const held: number[] = []
     for (const { id, server, http } of ensemble.members.values())
-      if (server !== undefined && (await describedBy(http)).onDuty) held.push(id)
+      if (server !== undefined && (await describedBy(http))?.onDuty) held.push(id)
     return held
   }
 
@@ -387,9 +387,6 @@ describe('an ensemble with a target of backups', () => {
       backupMember: '3',
       adminRoleBackup: ['ip:127.0.0.1'],
     })
-    const asked = askForBackup(ensemble.member(1).http)
-    await ensemble.advance(5000)
-    expect(await asked).toMatchObject({ status: 503, text: expect.stringContaining('backup.member=3') })
     await ensemble.advance(MINUTE)
     expect(await askForBackup(ensemble.member(1).http)).toMatchObject({
       status: 409,
@@ -398,9 +395,20 @@ describe('an ensemble with a target of backups', () => {
     expect(await askForBackup(ensemble.member(3).http)).toMatchObject({ status: 202 })
   })
 
-  /** Returns a settled ensemble whose learners are always sent a snapshot, with one backup, and its members. */
-  async function sentSnapshots(settings: Partial<typeof SHARED> & { backupMember?: string } = {}) {
-    const ensemble = await Ensemble.start(3, { ...SHARED, forceSnapshotSync: true, ...settings })
+  /**
+   * Returns a settled ensemble whose learners are always sent a snapshot, with one backup, and its members. The leader has no target
+   * where it `isWithoutTarget`.
+   */
+  async function sentSnapshots(
+    settings: Partial<typeof SHARED> & { backupMember?: string } = {},
+    { isWithoutTarget = false } = {},
+  ) {
+    const ensemble = new Ensemble(3, { ...SHARED, forceSnapshotSync: true, ...settings })
+    const third = ensemble.member(3)
+    if (isWithoutTarget) third.settings = Object.freeze({ ...third.settings, backupTargets: [] })
+    for (const member of ensemble.members.values()) await member.start()
+    await ensemble.allServe()
+    expect(ensemble.leader).toBe(3)
     await create(ensemble, '/a')
     await ensemble.advance(MINUTE)
     const onDuty = (await holders(ensemble))[0]!
@@ -429,14 +437,14 @@ describe('an ensemble with a target of backups', () => {
   })
 
   it('takes the duty with the snapshot of its leader and a warning when no member has such a log', async () => {
-    const settings = { backupLogIntervalMs: 2 * MINUTE, backupMember: 'follower' }
-    const { ensemble, store, onDuty, other } = await sentSnapshots(settings)
+    const settings = { backupLogIntervalMs: 2 * MINUTE }
+    const { ensemble, store, onDuty, other } = await sentSnapshots(settings, { isWithoutTarget: true })
     await ensemble.member(other).crash()
     await create(ensemble, '/b')
     await ensemble.startServing(other)
     await ensemble.member(onDuty).crash()
     await create(ensemble, '/c')
-    await ensemble.advance(70_000)
+    await ensemble.advance(110_000)
     expect(await holders(ensemble)).toEqual([])
     await ensemble.advance(40_000)
     expect(await holders(ensemble)).toEqual([other])
@@ -532,13 +540,13 @@ describe('an ensemble with a target of backups', () => {
 
   it('takes the duty once when all members that may have it were sent snapshots', async () => {
     const settings = { backupLogIntervalMs: 10 * MINUTE, backupMember: 'follower' }
-    const { ensemble, store, onDuty, other } = await sentSnapshots(settings)
+    const { ensemble, store, onDuty, other } = await sentSnapshots(settings, { isWithoutTarget: true })
     ensemble.cut(onDuty)
     await create(ensemble, '/b')
     ensemble.heal(onDuty)
     await ensemble.allServe()
     await ensemble.restart(other)
-    await ensemble.advance(1.5 * MINUTE)
+    await ensemble.advance(2 * MINUTE)
     const first = await holders(ensemble)
     expect(first).toHaveLength(1)
     expect(gapsIn(ensemble)).toHaveLength(1)
@@ -552,6 +560,58 @@ describe('an ensemble with a target of backups', () => {
     const ensemble = await Ensemble.start(3, { ...SHARED, backupMember: '3' })
     await ensemble.advance(MINUTE)
     expect(await holders(ensemble)).toEqual([3])
+  })
+
+  const substitutesIn = ({ lines }: Ensemble): string[] =>
+    lines.filter((line) => line.includes('Took the duty of backups, which backup.member leaves to others'))
+
+  it('leaves no gap where no log of the members in the settings reaches back, and gives the duty back', async () => {
+    const settings = { backupLogIntervalMs: 2 * MINUTE, backupMember: 'follower' }
+    const { ensemble, store, onDuty, leader, other } = await sentSnapshots(settings)
+    await ensemble.member(other).crash()
+    await create(ensemble, '/b')
+    await ensemble.startServing(other)
+    await ensemble.member(onDuty).crash()
+    await create(ensemble, '/c')
+    await ensemble.advance(3 * MINUTE)
+    expect(await holders(ensemble)).toEqual([other])
+    expect(substitutesIn(ensemble)).toEqual([expect.stringContaining(` ${leader} warn `)])
+    expect(gapsIn(ensemble)).toEqual([])
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+  })
+
+  it('goes on with other members while that in the settings is away, and with it when it is back', async () => {
+    const ensemble = await Ensemble.start(3, { ...SHARED, backupMember: '1' })
+    const store = storeOn(ensemble.sharedDisk, '/shared/backup')
+    await create(ensemble, '/a')
+    await ensemble.advance(MINUTE)
+    expect(await holders(ensemble)).toEqual([1])
+    await ensemble.member(1).crash()
+    await create(ensemble, '/b')
+    await ensemble.advance(2 * MINUTE)
+    // The leader is the last one, also among those that are not named.
+    expect(await holders(ensemble)).toEqual([2])
+    expect(await pathsIn(store)).toEqual(['/a', '/b'])
+    await ensemble.startServing(1)
+    await ensemble.advance(30_000)
+    expect(await holders(ensemble)).toEqual([1])
+    expect(substitutesIn(ensemble)).toHaveLength(1)
+    expect(gapsIn(ensemble)).toEqual([])
+  })
+
+  it('begins no backups where none of its members is in the settings', async () => {
+    const settings = { ...SHARED, backupMember: 'observer', adminRoleBackup: ['ip:127.0.0.1'] }
+    const ensemble = await Ensemble.start(3, settings)
+    const asked = askForBackup(ensemble.member(1).http)
+    await ensemble.advance(5000)
+    expect(await asked).toMatchObject({
+      status: 503,
+      text: expect.stringContaining('backup.member=observer'),
+    })
+    await ensemble.advance(5 * MINUTE)
+    expect(await holders(ensemble)).toEqual([])
+    expect(ensemble.sharedDisk.paths()).toEqual([])
   })
 })
 

@@ -32,11 +32,16 @@ const DECISION_MS = 4000
 /** Time without a sign of the member on duty after which another one takes over. */
 const SILENT_MS = 30_000
 /**
- * Time that a member leaves the duty longer to others when its own log does not reach back to the last backup, so that transactions in
- * between would be in none. The leader claims two looks after the first in rank; members see a claim up to a look apart, and act on it up
- * to a look late; one look is for a slow target.
+ * Ranks after those of `RANKS` for members that `backup.member` does not name. They go on with the backups in a target where the others do
+ * not, since a gap is worse than the load of a backup on the wrong member, and give way to any other that can.
  */
-const GAP_MS = 5 * LOOK_MS
+const SUBSTITUTE_RANK = 3
+/**
+ * Time that a member leaves the duty longer to others when its own log does not reach back to the last backup, so that transactions in
+ * between would be in none. A leader that is a substitute claims five looks after the first in rank; members see a claim up to a look
+ * apart, and act on it up to a look late; one look is for a slow target.
+ */
+const GAP_MS = 8 * LOOK_MS
 /**
  * Time that a server gives up the duty after its backups have failed; twice as long after each further time, up to `MAX_PAUSE_MS`. An
  * attempt may write a snapshot to the data folder.
@@ -295,8 +300,14 @@ class TargetBackups {
   }
 
   async #look(): Promise<void> {
+    const wasHeld = this.#duty.isHeld
     try {
       if (await this.#claim()) {
+        if (!wasHeld && !this.#isNamed)
+          this.#platform.logger.warn(
+            { target: this.#store.target.url },
+            'Took the duty of backups, which backup.member leaves to others, because none of them goes on with the log',
+          )
         this.#runIfDue()
         if (!this.#isStopping) this.#verification.runIfDue(this.#catalog)
       } else {
@@ -316,50 +327,61 @@ class TargetBackups {
     if (rank === undefined || this.#now() < this.#pausesUntil) {
       await this.#duty.release()
       // Only looks who has the duty.
-      await this.#duty.claim(Infinity, Infinity, 0)
+      await this.#duty.claim({ ifFreeMs: Infinity, ifSilentMs: Infinity }, 0)
       return false
     }
     if (await this.#hasLostLog()) await this.#duty.release()
     const lastBackupAt = Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
-    const patience = rank * LOOK_MS
-    return this.#duty.claim(patience, SILENT_MS + patience, lastBackupAt, () => this.#gapDelay())
-  }
-
-  /** Whether no other member may have the duty. */
-  get #isOnlyMember(): boolean {
-    return (
-      this.#server!.role === 'standalone' || this.#settings.backupMember === String(this.#settings.serverId)
+    const ifFreeMs = rank * LOOK_MS
+    const ifSilentMs = SILENT_MS + ifFreeMs
+    const isSubstitute = !this.#isNamed
+    return this.#duty.claim(
+      { ifFreeMs, ifSilentMs, isSubstitute, delayMs: () => this.#delayMs() },
+      lastBackupAt,
     )
   }
 
   /**
    * Whether the leader has sent this server a snapshot while it had the duty, so that its log does not reach back to the last backup
-   * any more. Without backups of the log there is nothing that another member could continue.
+   * any more.
    */
   async #hasLostLog(): Promise<boolean> {
-    if (!this.#duty.isHeld || this.#running !== undefined || this.#isOnlyMember) return false
+    const { logRange, role } = this.#server!
+    if (!this.#duty.isHeld || this.#running !== undefined || role === 'standalone') return false
     const upTo = this.#catalog?.end?.upTo
-    if (upTo === undefined || this.#settings.backupLogIntervalMs === 0) return false
-    const { logRange } = this.#server!
+    if (upTo === undefined) return false
     return upTo < logRange.after && !(await this.#server!.hasLogAfter(upTo))
   }
 
   /** Resolves to how much longer this server leaves a free duty to others. */
-  async #gapDelay(): Promise<number> {
-    if (this.#isOnlyMember) return 0
+  async #delayMs(): Promise<number> {
+    if (this.#server!.role === 'standalone') return 0
     const { end } = await Catalog.readNewest(this.#store)
-    return end === undefined || (await this.#server!.hasLogAfter(end.upTo)) ? 0 : GAP_MS
+    // Where nothing can be continued, the members in the settings begin: others may not even have the same folder.
+    if (end === undefined) return this.#isNamed ? 0 : Infinity
+    return (await this.#server!.hasLogAfter(end.upTo)) ? 0 : GAP_MS
   }
 
   /** Returns how many others come before this server; undefined while it may not have the duty. */
   #rank(): number | undefined {
     const server = this.#server!
-    const { backupMember: wanted, serverId } = this.#settings
-    if (server.isStopping || servedTree(server) === undefined) return undefined
     const rank = RANKS.get(server.role)
-    if (wanted === 'any' || wanted === String(serverId)) return rank
-    if (wanted === 'observer') return server.role === 'observing' ? 0 : undefined
-    return wanted === 'follower' && server.role === 'following' ? 0 : undefined
+    if (server.isStopping || servedTree(server) === undefined || rank === undefined) return undefined
+    if (this.#settings.backupMember === 'any') return rank
+    return this.#isNamed ? 0 : rank + SUBSTITUTE_RANK
+  }
+
+  /** Whether `backup.member` names this server in its present role. */
+  get #isNamed(): boolean {
+    const { role } = this.#server!
+    const { backupMember: wanted, serverId } = this.#settings
+    return (
+      wanted === 'any' ||
+      wanted === String(serverId) ||
+      role === 'standalone' ||
+      (wanted === 'observer' && role === 'observing') ||
+      (wanted === 'follower' && role === 'following')
+    )
   }
 
   #runIfDue(): void {
@@ -415,7 +437,7 @@ class TargetBackups {
     if (hasGap)
       logger.warn(
         { target: url },
-        'Transactions since the last backup are in none: the log of this server does not have them. Set backup.logInterval to a shorter time, autopurge.snapRetainCount to a larger number, or backup.member to any',
+        'Transactions since the last backup are in none: the log of this server does not have them, and no other member has gone on with the log. Set backup.logInterval to a shorter time',
       )
     // A snapshot of the same transaction replaces the manifest of the one before.
     this.#catalog = await Catalog.read(this.#store, snapshot === undefined ? known : undefined)

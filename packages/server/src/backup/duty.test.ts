@@ -3,6 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { BackupDuty } from './duty.ts'
 import { FolderTarget } from './target.ts'
 
+const TIMES = { ifFreeMs: 0, ifSilentMs: 1000 }
+
 describe('the duty of backups', () => {
   let clock: ManualClock
   let disk: MemoryDisk
@@ -27,34 +29,61 @@ describe('the duty of backups', () => {
       return 500
     }
     const [first, second] = [memberOf(1), memberOf(2)]
-    expect(await first.claim(0, 1000, 0, delayed)).toBe(false)
+    expect(await first.claim({ ...TIMES, delayMs: delayed }, 0)).toBe(false)
     clock.advance(499)
-    await first.claim(0, 1000, 0, delayed)
+    await first.claim({ ...TIMES, delayMs: delayed }, 0)
     expect(disk.paths()).toEqual([])
     clock.advance(1)
-    await first.claim(0, 1000, 0, delayed)
-    expect(await first.claim(0, 1000, 0, delayed)).toBe(true)
+    await first.claim({ ...TIMES, delayMs: delayed }, 0)
+    expect(await first.claim({ ...TIMES, delayMs: delayed }, 0)).toBe(true)
     expect(asked).toBe(1)
 
-    await second.claim(0, 1000, 0, delayed)
+    await second.claim({ ...TIMES, delayMs: delayed }, 0)
     clock.advance(999)
-    await second.claim(0, 1000, 0, delayed)
+    await second.claim({ ...TIMES, delayMs: delayed }, 0)
     // The claim is not old enough: the answer would not matter.
     expect(asked).toBe(1)
     clock.advance(501)
-    await second.claim(0, 1000, 0, delayed)
-    expect(await second.claim(0, 1000, 0, delayed)).toBe(true)
+    await second.claim({ ...TIMES, delayMs: delayed }, 0)
+    expect(await second.claim({ ...TIMES, delayMs: delayed }, 0)).toBe(true)
     expect(asked).toBe(2)
   })
 
   it('stays with a member that claims it while another one finds out how long to wait', async () => {
     const [first, second] = [memberOf(1), memberOf(2)]
-    await first.claim(0, 1000, 0, async () => {
-      await second.claim(0, 1000, 0)
-      return 0
-    })
-    expect(await second.claim(0, 1000, 0)).toBe(true)
-    expect(await first.claim(0, 1000, 0)).toBe(false)
+    await first.claim(
+      {
+        ...TIMES,
+        delayMs: async () => {
+          await second.claim(TIMES, 0)
+          return 0
+        },
+      },
+      0,
+    )
+    expect(await second.claim(TIMES, 0)).toBe(true)
+    expect(await first.claim(TIMES, 0)).toBe(false)
     expect(first.holder).toBe('2')
+  })
+
+  it('passes from a substitute to another member at once, and to another substitute when it is silent', async () => {
+    const [first, second, named] = [memberOf(1), memberOf(2), memberOf(3)]
+    const substitute = { ...TIMES, isSubstitute: true }
+    await first.claim(substitute, 0)
+    expect(await first.claim(substitute, 0)).toBe(true)
+    expect(await second.claim(substitute, 0)).toBe(false)
+    expect(second.holder).toBe('1')
+    expect(await named.claim({ ...TIMES, delayMs: () => Promise.resolve(Infinity) }, 0)).toBe(false)
+    expect(await first.claim(substitute, 0)).toBe(true)
+    await named.claim(TIMES, 0)
+    expect(await first.claim(substitute, 0)).toBe(false)
+    expect(await named.claim(TIMES, 0)).toBe(true)
+    expect(first.holder).toBe('3')
+    await first.claim(substitute, 0)
+    clock.advance(1000)
+    await first.claim(substitute, 0)
+    expect(await first.claim(substitute, 0)).toBe(true)
+    await first.release()
+    expect(disk.paths()).toEqual([])
   })
 })

@@ -4,18 +4,34 @@ import { hex, type BackupTarget } from './target.ts'
 
 /** The file that names the member on duty. */
 const DUTY = 'duty'
-const CLAIM = /^[\w.:-]{1,80} [\da-f]{16} \d{1,15} (\d{1,15})\n$/
+const CLAIM = /^([\w.-]{1,80})(:substitute)? ([\da-f]{16}) \d{1,15} (\d{1,15})\n$/
+
+/** How a member claims the duty. Times are in milliseconds. */
+export interface ClaimOptions {
+  /** How long there must have been no claim. */
+  readonly ifFreeMs: number
+  /** How long the claim of another member must have been the same. */
+  readonly ifSilentMs: number
+  /** Whether this member gives way to any that is no substitute. */
+  readonly isSubstitute?: boolean
+  /**
+   * Resolves to how much longer this member waits, Infinity to leave the duty alone. It is asked once those times are over, and once for
+   * each claim.
+   */
+  readonly delayMs?: () => Promise<number>
+}
 
 /**
  * Decides which of several members writes the backups of a target: the one whose claim is in its file `duty`, and that renews it.
- * Another one takes over when a claim has not changed for a while. Only the clock of the watcher counts, so that clocks may differ.
- * Two members may hold the duty for a moment after they took over at once; what both write stays sound, since names differ.
+ * Another one takes over when a claim has not changed for a while, and from a substitute at once. Only the clock of the watcher counts,
+ * so that clocks may differ. Two members may hold the duty for a moment after they took over at once; what both write stays sound, since names differ.
  */
 export class BackupDuty {
   readonly #target: BackupTarget
   readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #member: string
   /** Names this run of this member. */
-  readonly #own: string
+  readonly #run: string
   #count = 0
   /** The claim as it was read last, since when it has been the same, and how much longer this member waits before it claims. */
   #seen: { readonly claim: string | undefined; readonly since: number; delayMs?: number } | undefined
@@ -30,7 +46,8 @@ export class BackupDuty {
   ) {
     this.#target = target
     this.#clock = clock
-    this.#own = `${member} ${hex(random.bytes(8))}`
+    this.#member = member
+    this.#run = hex(random.bytes(8))
   }
 
   /** Whether this member had the duty when it last looked. */
@@ -40,33 +57,31 @@ export class BackupDuty {
 
   /** The member that had the duty then; undefined when none had. */
   get holder(): string | undefined {
-    return this.#isHeld ? this.#own.split(' ')[0] : this.#seen?.claim?.split(' ')[0]
+    return this.#isHeld ? this.#member : this.#seen?.claim?.split(/[: ]/)[0]
   }
 
   /** When the member on duty made its last backup, in milliseconds since 1970; 0 when it has made none, or is not known. */
   get lastBackupAt(): number {
-    return Number(CLAIM.exec(this.#seen?.claim ?? '')?.[1] ?? 0)
+    return Number(CLAIM.exec(this.#seen?.claim ?? '')?.[4] ?? 0)
   }
 
   /**
-   * Renews the claim of this member, with the time of its last backup. Claims the duty when there has been no claim for `ifFreeMs`, or
-   * the same one of another member for `ifSilentMs`; it has the duty from the next call on, unless another member has claimed it too.
-   * Waits longer by what `delayMs` resolves to, which is asked once those times are over, and once for each claim. Resolves to whether
-   * this member has the duty. Rejects when the target cannot be reached.
+   * Renews the claim of this member, with the time of its last backup. Claims the duty where it is free, or held by a substitute or a
+   * member that is silent; it has the duty from the next call on, unless another member has claimed it too. Resolves to whether this
+   * member has the duty. Rejects when the target cannot be reached.
    */
   async claim(
-    ifFreeMs: number,
-    ifSilentMs: number,
+    { ifFreeMs, ifSilentMs, isSubstitute = false, delayMs = () => Promise.resolve(0) }: ClaimOptions,
     lastBackupAt: number,
-    delayMs: () => Promise<number> = () => Promise.resolve(0),
   ): Promise<boolean> {
     const claim = await this.#read()
     const now = this.#clock.monotonic()
     if (this.#seen === undefined || this.#seen.claim !== claim) this.#seen = { claim, since: now }
-    const isOwn = claim?.startsWith(`${this.#own} `) === true
+    const isOwn = this.#isOwn(claim)
     if (!isOwn) {
       this.#isHeld = false
-      const waited = now - this.#seen.since - (claim === undefined ? ifFreeMs : ifSilentMs)
+      const isFree = claim === undefined || (!isSubstitute && CLAIM.exec(claim)?.[2] !== undefined)
+      const waited = now - this.#seen.since - (isFree ? ifFreeMs : ifSilentMs)
       if (waited < 0) return false
       if (this.#seen.delayMs === undefined) {
         this.#seen.delayMs = await delayMs()
@@ -76,7 +91,8 @@ export class BackupDuty {
       if (waited < this.#seen.delayMs) return false
     }
     this.#hasClaimed = true
-    const renewed = `${this.#own} ${++this.#count} ${lastBackupAt}\n`
+    const member = `${this.#member}${isSubstitute ? ':substitute' : ''}`
+    const renewed = `${member} ${this.#run} ${++this.#count} ${lastBackupAt}\n`
     await this.#target.write(DUTY, oneChunk(new TextEncoder().encode(renewed)))
     return (this.#isHeld = isOwn)
   }
@@ -85,9 +101,12 @@ export class BackupDuty {
   async release(): Promise<void> {
     if (!this.#hasClaimed) return
     this.#isHeld = false
-    const claim = await this.#read()
-    if (claim?.startsWith(`${this.#own} `) === true) await this.#target.remove(DUTY)
+    if (this.#isOwn(await this.#read())) await this.#target.remove(DUTY)
     this.#hasClaimed = false
+  }
+
+  #isOwn(claim: string | undefined): boolean {
+    return CLAIM.exec(claim ?? '')?.[3] === this.#run
   }
 
   /** Returns the claim in the file; undefined when there is none. What is no claim counts as one that is not renewed. */

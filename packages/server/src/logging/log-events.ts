@@ -481,10 +481,15 @@ export const logEvents = {
   ),
   'backup.made': info('Made a backup with a snapshot'),
   'backup.log-made': debug('Made a backup of the log'),
+  'backup.substitute': warn(
+    'Took the duty of backups, which backup.member leaves to others, because none of them goes on with the log',
+    'None of the members that `backup.member` names was there, or had the log since the last backup. They take the duty back when they can.',
+    'See whether those members serve, and reach the target.',
+  ),
   'backup.gap': warn(
-    'Transactions since the last backup are in none: the log of this server does not have them. Set backup.logInterval to a shorter time, autopurge.snapRetainCount to a larger number, or backup.member to any',
-    'A time between two backups cannot be restored. The log of the member on duty had been purged, or its leader had sent it a snapshot after it was away.',
-    'Set `backup.logInterval` to a shorter time, or `autopurge.snapRetainCount` to a larger number; with `backup.member=any` the leader may have the duty too, which is never sent a snapshot.',
+    'Transactions since the last backup are in none: the log of this server does not have them, and no other member has gone on with the log. Set backup.logInterval to a shorter time',
+    'A time between two backups cannot be restored. The members that had the log are away, were sent snapshots by their leader, or have removed it (`snapshot.unsaved-purged`).',
+    'Set `backup.logInterval` to a shorter time. `zabra backup verify` names the times that cannot be restored.',
   ),
   'backup.failed': error(
     'A backup has failed',

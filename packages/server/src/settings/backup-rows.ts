@@ -69,7 +69,7 @@ export const backupRows = {
     type: pattern(/^(?:any|observer|follower|\d{1,3})$/, 'any, observer, follower or the id of a member'),
     defaultValue: 'any',
     description:
-      'Which members may have the duty of backups. With `any`, observers come before followers, and the leader last.',
+      'Which members have the duty of backups where they can. With `any`, observers come before followers, and the leader last. Others go on with the backups in a target where none of those does, so that there is no gap.',
   }),
   backupRateBytes: row({
     group,
