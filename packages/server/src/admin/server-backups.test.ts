@@ -480,6 +480,33 @@ describe('an ensemble with a target of backups', () => {
     expect((await Catalog.read(store)).snapshots).toHaveLength(1)
   })
 
+  it('leaves no gap when another leader was elected between the last backup and snapshots of all members, which crash', async () => {
+    const ensemble = await Ensemble.start(3, SHARED)
+    const store = storeOn(ensemble.sharedDisk, '/shared/backup')
+    await create(ensemble, '/a')
+    await ensemble.advance(MINUTE)
+    expect(await pathsIn(store)).toEqual(['/a'])
+    ensemble.sharedDisk.injectFault = (call, path) =>
+      call === 'write' && path.startsWith('/shared/backup/log/') ? { code: 'EIO' } : undefined
+    await create(ensemble, '/b')
+    await ensemble.member(ensemble.leader!).crash()
+    await ensemble.until('another leader', () => ensemble.leader !== undefined)
+    await create(ensemble, '/c')
+    for (const member of ensemble.members.values()) if (member.server === undefined) await member.start()
+    await ensemble.allServe()
+    for (const { server } of ensemble.members.values()) await server!.snapshot()
+    await create(ensemble, '/d')
+    for (const member of ensemble.members.values()) await member.crash()
+    ensemble.sharedDisk.injectFault = undefined
+    for (const member of ensemble.members.values()) await member.start()
+    await ensemble.allServe()
+    await create(ensemble, '/e')
+    await ensemble.advance(3 * MINUTE)
+    expect(gapsIn(ensemble)).toEqual([])
+    expect(await pathsIn(store)).toEqual(['/a', '/b', '/c', '/d', '/e'])
+    expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+  })
+
   const PURGING = {
     ...SHARED,
     backupLogIntervalMs: 10 * MINUTE,

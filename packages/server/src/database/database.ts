@@ -85,7 +85,7 @@ export class Database {
     this.folders = folders
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
     this.#history = new LogHistory(
-      { disk: platform.disk, clock: platform.clock, folder: folders.logs },
+      { disk: platform.disk, clock: platform.clock, folders },
       recovery.logRange,
       recovery.replayed,
     )
@@ -353,6 +353,7 @@ export class Database {
     invariant(!this.hasUninstalledTree, 'A new tree is written by installing it, not as a further snapshot.')
     const writer = this.#writer
     const waitUntilDurable = async (lastZxid: Zxid): Promise<void> => {
+      await this.#history.saveEpochs()
       if (writer === undefined || lastZxid <= writer.durableZxid || counterOf(lastZxid) === 0) return
       await writer.flush().catch((error: unknown) => {
         // A role that ends meanwhile makes its appends durable first.

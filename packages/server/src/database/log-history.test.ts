@@ -35,7 +35,8 @@ describe('hasLogAfter', () => {
     const disk = new MemoryDisk()
     disk.putFile('/log/acceptedEpoch', new Uint8Array())
     for (const first of files) disk.putFile(`/log/${logName(first)}`, new Uint8Array())
-    const source = { disk, clock: new ManualClock(), folder: '/log' }
+    const folders = { logs: '/log', snapshots: '/log' }
+    const source = { disk, clock: new ManualClock(), folders }
     return new LogHistory(source, new LogRange(rangeAfter), 0).hasLogAfter(after)
   }
 
@@ -128,6 +129,39 @@ describe('the log before the snapshot from which a server has started', () => {
     await expect(read(fixture, z(1, 3))).rejects.toMatchObject({ name: 'DamageError' })
     expect(await fixture.database.hasLogAfter(z(2, 0))).toBe(true)
     expect(await read(fixture, z(2, 0))).toHaveLength(9)
+  })
+
+  /** Returns the history of three leaders, the second of which has proposed nothing, and a member that has started from a snapshot of it. */
+  async function restartedInThird() {
+    const leader = new LeaderHistory().createRange(1, 1, 12).createRange(3, 1, 4)
+    const fixture = await restarted(leader)
+    expect(fixture.database.logRange.after).toBe(z(3, 4))
+    return fixture
+  }
+
+  it('is read beyond the begin of an epoch that this server has seen', async () => {
+    const fixture = await restartedInThird()
+    expect(await fixture.database.hasLogAfter(z(1, 8))).toBe(true)
+    expect(await read(fixture, z(1, 8))).toEqual([
+      ...Array.from({ length: 4 }, (_, i) => z(1, 9 + i)),
+      ...Array.from({ length: 5 }, (_, i) => z(3, 1 + i)),
+    ])
+    expect(fixture.database.logRange.after).toBe(z(3, 4))
+    // Also after another restart, from a snapshot of the same epoch.
+    await fixture.database.takeSnapshot([])
+    await fixture.reopen()
+    expect(fixture.database.logRange.after).toBe(z(3, 5))
+    expect(await fixture.database.hasLogAfter(z(1, 0))).toBe(true)
+    expect(await fixture.database.hasLogAfter(z(1, 12))).toBe(true)
+  })
+
+  it('is not read beyond the begin of an epoch where that followed another transaction than in the files', async () => {
+    for (const text of ['3 10000000b\n', '3 10000000d\n', '2 10000000c\n', '', 'damaged']) {
+      const fixture = await restartedInThird()
+      fixture.disk.putFile(`${FOLDER}/zabra.epochs`, new TextEncoder().encode(text))
+      expect(await fixture.database.hasLogAfter(z(1, 8)), text).toBe(false)
+      expect(await fixture.database.hasLogAfter(z(3, 1))).toBe(true)
+    }
   })
 
   it('is not read beyond a snapshot that Apache ZooKeeper received within the epoch', async () => {

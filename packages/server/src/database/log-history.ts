@@ -2,11 +2,14 @@ import { epochOf } from '@zabra/protocol'
 import type { Clock, Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import {
+  addEpochStarts,
   DamageError,
   isSuccessor,
   logsIn,
   pauseAfter,
+  readEpochStarts,
   readLog,
+  type DataFolders,
   type LogRange,
   type RawTxn,
 } from '../persistence/index.ts'
@@ -19,7 +22,7 @@ const SLICE_MS = 3
 export interface LogHistorySource {
   readonly disk: Disk
   readonly clock: Clock
-  readonly folder: string
+  readonly folders: DataFolders
 }
 
 /** Holds the range of the log that may be served to learners, and the cursors that read it. */
@@ -49,11 +52,17 @@ export class LogHistory {
 
   /** Ends the range before the oldest log file: a purge may have removed others. */
   async purged(): Promise<void> {
-    const { disk, folder } = this.#source
-    const [oldest] = logsIn(await disk.list(folder))
+    const { disk, folders } = this.#source
+    const [oldest] = logsIn(await disk.list(folders.logs))
     if (oldest === undefined) return
     this.range.dropBefore(oldest.zxid)
     if (!this.#follows(oldest.zxid, this.#begin)) this.#begin = this.range.after
+  }
+
+  /** Writes down how the epochs in the range follow each other. After a restart the range begins behind the newest snapshot. */
+  saveEpochs(): Promise<void> {
+    const { disk, folders } = this.#source
+    return addEpochStarts(disk, folders.snapshots, this.range.epochStarts)
   }
 
   /** The transaction after which the oldest cursor reads; Infinity without any. Its files must not be purged. */
@@ -63,20 +72,21 @@ export class LogHistory {
 
   /**
    * Resolves to whether the log holds every transaction after a zxid, which must be a point of the history. Beyond the range that is so
-   * where the files hold all transactions after it up to the snapshot at the begin of the range, in one epoch: its leader has proposed
-   * them one after the other, so they are history if the last one is. Before the begin of an epoch, and before a gap, files may hold
-   * what a snapshot of a leader has rolled back, where Apache ZooKeeper has received it (disk-format H1).
+   * where the files hold all transactions after it up to the snapshot at the begin of the range. Those of an epoch are history if the last
+   * one is, since its leader has proposed them one after the other. Before the begin of an epoch files may hold what a snapshot of a leader
+   * has rolled back, where Apache ZooKeeper has received it (disk-format H1): the epoch must follow the transaction that `saveEpochs` has
+   * written down.
    */
   async hasLogAfter(after: Zxid): Promise<boolean> {
     const { range } = this
     if (after < this.#begin) {
-      if (epochOf(after) !== epochOf(range.after) || !(await this.#holds(after, range.after))) return false
+      if (!(await this.#holds(after, range.after))) return false
       if (this.range !== range) return false
       this.#begin = Math.min(this.#begin, after)
     }
     // A purge removes the oldest files.
-    const { disk, folder } = this.#source
-    const [oldest] = logsIn(await disk.list(folder))
+    const { disk, folders } = this.#source
+    const [oldest] = logsIn(await disk.list(folders.logs))
     if (oldest === undefined) return after >= this.range.after
     return this.#follows(oldest.zxid, after)
   }
@@ -96,8 +106,11 @@ export class LogHistory {
     return this.#read(after, upTo, waitUntilDurable, () => (range === this.range ? this.#begin : range.after))
   }
 
-  /** Resolves to whether the files hold every transaction between two of one epoch, sound. */
+  /** Resolves to whether the files hold every transaction of the history between two, sound, and no other. */
   async #holds(after: Zxid, upTo: Zxid): Promise<boolean> {
+    const { disk, folders } = this.#source
+    const starts = await readEpochStarts(disk, folders.snapshots)
+    let last = after
     const cursor = this.#read(
       after,
       upTo,
@@ -105,8 +118,11 @@ export class LogHistory {
       () => 0,
     )
     try {
-      for await (const _ of cursor);
-      return true
+      for await (const { zxid } of cursor) {
+        if (epochOf(zxid) > epochOf(last) && starts.get(epochOf(zxid)) !== last) return false
+        last = zxid
+      }
+      return epochOf(last) === epochOf(upTo)
     } catch (error) {
       if (error instanceof DamageError) return false
       throw error
@@ -119,7 +135,8 @@ export class LogHistory {
     waitUntilDurable: () => Promise<void>,
     begin: () => Zxid,
   ): AsyncIterableIterator<RawTxn> {
-    const { disk, clock, folder } = this.#source
+    const { disk, clock, folders } = this.#source
+    const folder = folders.logs
     const cursor = new LogCursor(
       after,
       async () => {

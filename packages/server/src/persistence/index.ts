@@ -27,6 +27,7 @@ export {
 } from './cluster-file.ts'
 export { FEATURE_FILE, readFeatureState, writeFeatureState } from './feature-file.ts'
 export { EpochFiles, openEpochFiles } from './epoch-files.ts'
+export { addEpochStarts, readEpochStarts } from './epoch-starts.ts'
 export { isSuccessor, readLog } from './history.ts'
 export type { RawTxn } from './history.ts'
 export { LogRange } from './log-range.ts'

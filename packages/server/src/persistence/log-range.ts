@@ -1,5 +1,6 @@
 import { counterOf, epochOf } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
+import type { EpochStarts } from './epoch-starts.ts'
 
 /** Distance of the marks by which `bytesAfter` estimates. */
 const MARK_BYTES = 1 << 20
@@ -42,6 +43,17 @@ export class LogRange {
   /** The last transaction of each epoch, ascending. Since there are no gaps, these tell which transactions the range contains. */
   get epochEnds(): readonly Zxid[] {
     return this.#ends
+  }
+
+  /** The last transaction before each epoch that begins in the range: each was committed before the epoch had its first one. */
+  get epochStarts(): EpochStarts {
+    const starts = new Map<number, Zxid>()
+    let before = this.#after
+    for (const end of this.#ends) {
+      if (epochOf(end) > epochOf(before)) starts.set(epochOf(end), before)
+      before = end
+    }
+    return starts
   }
 
   /** Adds the next transaction, whose entry has that many bytes. */
