@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -53,6 +53,26 @@ describe('zabra backup', () => {
     const { code, err } = await run(['backup', 'verify'])
     expect(code).toBe(17)
     expect(err).toContain('its sum is another one. Use another backup.')
+  })
+
+  it('names the moments that cannot be restored because a part of the log is in no backup', async () => {
+    await succeed('backup', 'now')
+    for (const part of ['one', 'two', 'three']) {
+      await stage.zk.create(`/gap-${part}`, { data: null })
+      await stage.zk.setData(`/gap-${part}`, text(part))
+      await succeed('backup', 'now', '--log-only')
+    }
+    expect((await run(['backup', 'verify'])).err).not.toContain('cannot be restored')
+    const manifests = readdirSync(join(target, 'manifest')).filter((name) => name.startsWith('log-'))
+    rmSync(join(target, 'manifest', manifests.toSorted().at(-2)!))
+    expect(await run(['backup', 'verify'])).toMatchObject({
+      code: 0,
+      err: expect.stringMatching(/moments after 0x\w+ cannot be restored: a part of the log is in no backup/),
+    })
+    expect(JSON.parse((await run(['backup', 'verify', '--json'])).out)).toMatchObject({
+      defects: [],
+      gaps: [{ after: expect.stringMatching(/^0x/), before: null }],
+    })
   })
 
   it('restores a data folder from which a server starts, as of the moment before a delete', async () => {

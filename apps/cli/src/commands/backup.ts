@@ -52,7 +52,7 @@ export const backup: CommandModule = (program, context) => {
   add('show', 'print a snapshot with the log that belongs to it; the newest by default')
     .argument('[zxid]', 'its zxid, as zabra backup list prints it', zxidArgument)
     .action((zxid: number | undefined, flags: StoreFlags) => show(context, zxid, flags))
-  add('verify', 'check the files of all backups: sizes, sums, no gap in the log')
+  add('verify', 'check the files of all backups: sizes, sums; name gaps in the log')
     .option('--latest', 'check the newest snapshot with its log only')
     .option('--deep', 'also load each snapshot, replay the log, and compare nodes and digests')
     .action((flags: VerifyFlags) => verify(context, flags))
@@ -202,7 +202,24 @@ async function verify({ io, options }: Context, flags: VerifyFlags): Promise<voi
       if (defect !== undefined) defects.push(defect)
       else if (!json) print(io, `snapshot ${hex(chain.snapshot.zxid)} restores up to ${hex(upTo)}`)
     }
-  if (json) printJson(io, { files: checked, snapshots: chains.length, deep: flags.deep === true, defects })
+  // All that is there can be used nevertheless.
+  const gaps = flags.latest ? [] : catalog.gaps
+  for (const { after, before } of gaps)
+    note(
+      io,
+      `moments after ${hex(after)}${before === undefined ? '' : ` and before ${hex(before)}`} cannot be restored: a part of the log is in no backup`,
+    )
+  if (json)
+    printJson(io, {
+      files: checked,
+      snapshots: chains.length,
+      deep: flags.deep === true,
+      defects,
+      gaps: gaps.map(({ after, before }) => ({
+        after: hex(after),
+        before: before === undefined ? null : hex(before),
+      })),
+    })
   else if (defects.length === 0) print(io, `${checked} files are sound`)
   failFor(defects)
 }

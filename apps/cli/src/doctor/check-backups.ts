@@ -1,3 +1,4 @@
+import { formatZxid } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
 import {
   BackupError,
@@ -41,6 +42,13 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
     return
   }
   for (const { name, problem } of verifyChain(catalog)) yield finding('backup-damaged', name, problem, remedy)
+  for (const { after, before } of catalog.gaps)
+    yield finding(
+      'backup-gap',
+      where,
+      `moments after 0x${formatZxid(after)}${before === undefined ? '' : ` and before 0x${formatZxid(before)}`} cannot be restored: a part of the log is in no backup`,
+      'Look for the event backup.gap in the logs of the members, which says what to change.',
+    )
   for await (const { name, defect } of verifyPieces(store, [newest, ...catalog.chainOf(newest).logs]))
     if (defect !== undefined) yield finding('backup-damaged', name, defect.problem, remedy)
   yield* checkVerification(where, verified, now)

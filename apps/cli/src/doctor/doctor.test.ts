@@ -492,6 +492,22 @@ describe('checkBackups', () => {
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-damaged'])
     await writeBackup({ ...store, key: undefined }, source, options)
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-plain'])
+    await writeVerification(store, { ...result, problem: null })
+    /** A server whose log begins with the transaction `zxid`, and ends there. */
+    const withOne = (zxid: number): BackupSource => ({
+      ...source,
+      takeSnapshot: async () => ({ file: `snapshot.${zxid}`, zxid, chunks: chunks(snapshot.bytes) }),
+      readLog: async (after) =>
+        after === zxid - 1
+          ? { upTo: zxid, nodes: 4, digest: null, chunks: chunks(logWith(zxid)) }
+          : after === zxid
+            ? { upTo: zxid, nodes: 4, digest: null, chunks: chunks(log) }
+            : undefined,
+    })
+    await writeBackup(store, withOne(1), options)
+    expect(await idsOf(checkBackups(store, 2000))).toEqual([])
+    await writeBackup(store, withOne(5), options)
+    expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-gap'])
   })
 })
 

@@ -96,6 +96,7 @@ export const FINDINGS = {
   'no-backup': ['error', 'backup.md#let-the-servers-make-them'],
   'backup-damaged': ['error', 'backup.md#make-them-by-command'],
   'backup-unusable': ['error', 'backup.md#make-them-by-command'],
+  'backup-gap': ['warning', 'backup.md#let-the-servers-make-them'],
   'backup-old': ['warning', 'backup.md#let-the-servers-make-them'],
   'backup-target': ['error', 'backup.md#let-the-servers-make-them'],
   'backup-not-verified': ['info', 'backup.md#make-them-by-command'],

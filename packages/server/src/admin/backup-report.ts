@@ -14,6 +14,8 @@ export interface BackupReport {
   readonly intervalMs: number
   /** Backups of this server that failed since it started. */
   readonly failures: number
+  /** Backups of this server since it started that could not go on from the one before: moments in between cannot be restored. */
+  readonly gaps: number
   /** Why the last one failed; undefined after one that did not. */
   readonly problem: string | undefined
   /** The last verification by replay, by any member; undefined before the first, and on a server that is not on duty. */

@@ -91,13 +91,14 @@ describe('a server with a target of backups', () => {
     // Nothing was written since: no more of them.
     await server.advance(5 * MINUTE)
     const last = await Catalog.read(store)
-    expect(last.snapshots.length).toBe(3)
-    expect(server.disk.paths().filter((path) => path.startsWith('/backup/snapshot/'))).toHaveLength(3)
+    // Those of five minutes, and the one from which a restore to the first moments of these begins.
+    expect(last.snapshots.length).toBe(4)
+    expect(server.disk.paths().filter((path) => path.startsWith('/backup/snapshot/'))).toHaveLength(4)
     expect(await describedBy(server.http)).toMatchObject({
       onDuty: true,
       member: '1',
       failures: 0,
-      snapshots: 3,
+      snapshots: 4,
     })
     await server.stop()
   })
@@ -449,9 +450,15 @@ describe('an ensemble with a target of backups', () => {
     await ensemble.advance(40_000)
     expect(await holders(ensemble)).toEqual([other])
     expect(gapsIn(ensemble)).toHaveLength(1)
+    expect((await ensemble.member(other).http.request('/metrics')).text).toMatch(
+      /^zabra_backup_gaps_total\{target="file:\/\/\/shared\/backup"\} 1$/m,
+    )
     expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
     const catalog = await Catalog.read(store)
     expect(catalog.snapshots).toHaveLength(2)
+    expect(catalog.gaps).toEqual([
+      { after: catalog.snapshots[0]!.exactAt, before: catalog.snapshots[1]!.exactAt },
+    ])
     // The gap ends at the snapshot of the leader, not where the member took the duty.
     expect(await pathsIn(store, 'exactAt')).toEqual(['/a', '/b'])
     const { defect } = await verifyDeep(store, catalog.newestChain(), {

@@ -157,6 +157,7 @@ class TargetBackups {
   /** Called after each look. */
   readonly #onLooked = new Set<() => void>()
   #failures = 0
+  #gaps = 0
   #failuresInRow = 0
   #problem: string | undefined
   /** When a failure was logged last, on the monotonic clock. */
@@ -201,6 +202,7 @@ class TargetBackups {
       lastBackupAt: lastBackupAt === 0 ? undefined : lastBackupAt,
       intervalMs: this.#intervalMs,
       failures: this.#failures,
+      gaps: this.#gaps,
       problem: this.#problem,
       verified: this.#verification.last,
       contents: pieces && {
@@ -434,6 +436,7 @@ class TargetBackups {
     const bytes = (snapshot?.piece.bytes ?? 0) + (log?.piece.bytes ?? 0)
     if (snapshot !== undefined) logger.info({ target: url, bytes }, 'Made a backup with a snapshot')
     else if (log !== undefined) logger.debug({ target: url, bytes }, 'Made a backup of the log')
+    if (hasGap) this.#gaps++
     if (hasGap)
       logger.warn(
         { target: url },

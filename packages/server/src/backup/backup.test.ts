@@ -494,6 +494,82 @@ describe('prune', () => {
   })
 })
 
+describe('prune between snapshots', () => {
+  it('keeps each moment of the time for which all snapshots are kept, also before the first of them', async () => {
+    const minute = 60_000
+    const expected: Record<string, string> = {}
+    for (let i = 0; i < 6; i++) {
+      await create(`/n${i}`)
+      if (i < 4) expected[`/n${i}`] = ''
+      await server.advance(minute)
+      await backUp()
+      await server.advance(9 * minute)
+      await create(`/m${i}`)
+      if (i < 4) expected[`/m${i}`] = ''
+      await server.advance(minute)
+      await backUp(store, true)
+    }
+    // 15 minutes ago: between the snapshots of the fifth and the sixth round.
+    expected['/n4'] = ''
+    const rules = parseRetention('15m:all,1w:1w')
+    const found = await findPrunable(store, await Catalog.read(store), rules, clock.wall())
+    expect(found.manifests).not.toEqual([])
+    await prune(store, found)
+    const catalog = await Catalog.read(store)
+    const moment = await lastBefore(store, catalog, clock.wall() - 15 * minute)
+    expect(await nodesAt(moment)).toEqual(expected)
+    expect(catalog.gaps).toEqual([])
+  })
+})
+
+describe('the gaps of a target', () => {
+  it('are the times between two backups that cannot be restored, by what servers had no log of or what is lost', async () => {
+    await create('/a')
+    await backUp()
+    await create('/b')
+    await backUp(store, true)
+    const lost = lastZxid()
+    await create('/c')
+    await create('/c/c')
+    await backUp(store, true)
+    await create('/d')
+    await backUp()
+    const { exactAt } = (await Catalog.read(store)).snapshots.at(-1)!
+    await create('/e')
+    await create('/e/e')
+    await backUp(store, true)
+    const catalog = await Catalog.read(store)
+    expect(catalog.gaps).toEqual([])
+    // A part of the log repeats the last transaction of the part before.
+    await store.target.remove(manifestName(catalog.logs.find(({ upTo }) => upTo === lost + 2)!))
+    expect((await Catalog.read(store)).gaps).toEqual([{ after: lost, before: exactAt }])
+    const last = catalog.logs.at(-1)!
+    await create('/f')
+    await backUp(store, true)
+    await store.target.remove(manifestName(last))
+    expect((await Catalog.read(store)).gaps).toEqual([
+      { after: lost, before: exactAt },
+      { after: exactAt, before: undefined },
+    ])
+  })
+
+  it('end at the snapshot of a server that had no log any more', async () => {
+    await create('/a')
+    await backUp()
+    const after = lastZxid()
+    await create('/b')
+    await create('/c')
+    const source = sourceOf(server.http)
+    const options = { clock, compression, snapshot: 'always' as const }
+    const forgetful = {
+      ...source,
+      readLog: async (from: number) => (from > after ? source.readLog(from) : undefined),
+    }
+    expect(await writeBackup(store, forgetful, options)).toMatchObject({ hasGap: true })
+    expect((await Catalog.read(store)).gaps).toEqual([{ after, before: lastZxid() }])
+  })
+})
+
 describe('prune after a crash', () => {
   it('removes what writes of more than a day ago have left, and no file of another name', async () => {
     let later = 0

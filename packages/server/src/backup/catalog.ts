@@ -43,6 +43,14 @@ export interface BackupChain {
   readonly upTo: Zxid
 }
 
+/** A time between two backups that cannot be restored. */
+export interface BackupGap {
+  /** The last transaction that can be restored before it. */
+  readonly after: Zxid
+  /** The first one that can be restored after it; undefined where no snapshot has followed. */
+  readonly before: Zxid | undefined
+}
+
 /** The last transaction in a target. */
 export interface CatalogEnd {
   readonly upTo: Zxid
@@ -124,6 +132,31 @@ export class Catalog {
     const [log, snapshot] = [this.logs.at(-1), this.snapshots.at(-1)]
     if (log !== undefined && log.upTo >= (snapshot?.exactAt ?? 0)) return log
     return snapshot && { upTo: snapshot.exactAt, beforeLast: snapshot.exactAt, lastChecksum: undefined }
+  }
+
+  /**
+   * The gaps in the log, oldest first. Retention removes the log between old snapshots but for what these need to be exact: where that
+   * alone is left, what is missing is no gap.
+   */
+  get gaps(): readonly BackupGap[] {
+    const { snapshots } = this
+    const isForSnapshot = (log: LogManifest): boolean =>
+      snapshots.some(({ zxid, exactAt }) => log.upTo > zxid && log.after < exactAt)
+    const begin = this.logs.findIndex((log) => !isForSnapshot(log))
+    if (begin < 0) return []
+    const gaps: BackupGap[] = []
+    let reach = this.logs[begin]!.upTo
+    const addUpTo = (next: Zxid): void => {
+      const before = snapshots.find(({ exactAt }) => exactAt > reach)?.exactAt
+      if (next > reach && (gaps.length === 0 || gaps.at(-1)!.before !== before))
+        gaps.push({ after: reach, before })
+    }
+    for (const log of this.logs.slice(begin)) {
+      addUpTo(log.after)
+      reach = log.upTo
+    }
+    addUpTo(snapshots.at(-1)?.exactAt ?? 0)
+    return gaps
   }
 
   /** Returns a snapshot with the log after it. */

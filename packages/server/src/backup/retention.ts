@@ -42,8 +42,8 @@ export interface Expired {
 
 /**
  * Returns the backups that no rule keeps. Of the snapshots in one period the oldest is kept, so that the choice does not change as
- * time passes. The newest snapshot always stays. The log stays for as long as all snapshots do, where a kept snapshot needs it to be
- * exact, and from the newest snapshot on.
+ * time passes. The newest snapshot always stays, and so does the last one before the time for which all stay, with the log from it on:
+ * each moment of that time can be restored. Other log stays where a kept snapshot needs it to be exact.
  */
 export function expiredBackups(
   {
@@ -65,9 +65,10 @@ export function expiredBackups(
   }
   const newest = snapshots.at(-1)
   if (newest !== undefined) kept.add(newest)
-  // To a moment in the time of all backups, the log after the last snapshot before that time is needed.
+  // A restore to a moment in the time of all snapshots begins with the last snapshot before that time, and needs the log after it.
   const all = Math.max(0, ...rules.filter(({ everyMs }) => everyMs === 0).map(({ maxAgeMs }) => maxAgeMs))
-  const first = [...kept].toSorted((a, b) => a.zxid - b.zxid).find(({ time }) => now - time <= all) ?? newest
+  const first = snapshots.findLast(({ time }) => now - time >= all) ?? snapshots[0]
+  if (first !== undefined) kept.add(first)
   const isNeeded = (log: LogManifest): boolean =>
     first === undefined ||
     log.upTo >= first.zxid ||

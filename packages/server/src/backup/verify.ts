@@ -26,7 +26,7 @@ export async function* verifyPieces(
   }
 }
 
-/** Checks that the log of the target goes on without a gap after its oldest snapshot. */
+/** Checks that the target has the log without which a snapshot is not exact. `Catalog.gaps` are the times that only lack log. */
 export function* verifyChain(catalog: Catalog): Generator<BackupDefect> {
   for (const snapshot of catalog.snapshots) {
     const { upTo } = catalog.chainOf(snapshot)

@@ -459,6 +459,7 @@ function* backupFamilies({ backups }: AdminTarget): Generator<string> {
   yield* samples('zabra_backup_interval_seconds', 'gauge', ({ intervalMs }) => intervalMs / 1000)
   yield* samples('zabra_backup_bytes', 'gauge', ({ contents }) => contents?.bytes)
   yield* samples('zabra_backup_failures_total', 'counter', ({ failures }) => failures)
+  yield* samples('zabra_backup_gaps_total', 'counter', ({ gaps }) => gaps)
   yield* samples(
     'zabra_backup_last_verification_seconds',
     'gauge',
