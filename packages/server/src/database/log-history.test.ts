@@ -125,7 +125,15 @@ describe('the log before the snapshot from which a server has started', () => {
     const fixture = await leftByApache(leader, () => leader.createRange(2, 1, 9).txns.slice(3))
     expect(fixture.fileNames()).toEqual(expect.arrayContaining(['log.100000001', 'log.200000001']))
     expect(fixture.database.logRange.after).toBe(z(2, 9))
+    const openRead = fixture.disk.openRead.bind(fixture.disk)
+    let opened = 0
+    fixture.disk.openRead = (path) => {
+      opened++
+      return openRead(path)
+    }
     expect(await fixture.database.hasLogAfter(z(1, 3))).toBe(false)
+    // A long log would be read in vain.
+    expect(opened).toBe(0)
     await expect(read(fixture, z(1, 3))).rejects.toMatchObject({ name: 'DamageError' })
     expect(await fixture.database.hasLogAfter(z(2, 0))).toBe(true)
     expect(await read(fixture, z(2, 0))).toHaveLength(9)

@@ -110,6 +110,7 @@ export class LogHistory {
   async #holds(after: Zxid, upTo: Zxid): Promise<boolean> {
     const { disk, folders } = this.#source
     const starts = await readEpochStarts(disk, folders.snapshots)
+    if (epochOf(after) < epochOf(upTo) && !starts.has(epochOf(upTo))) return false
     let last = after
     const cursor = this.#read(
       after,
