@@ -196,11 +196,12 @@ export class Database {
   }
 
   /**
-   * Decodes a transaction, applies it to `tree` and `sessions` and returns it. A transaction that a new tree may already hold
-   * is applied again, which is idempotent (disk-format 9). Throws a `DivergenceError` when the tree then differs from the leader's.
+   * Decodes a transaction, applies it to `tree` and `sessions` and returns it, a large one in steps: the tree is inconsistent between them,
+   * so that all must be done before the role ends. A transaction that a new tree may already hold is applied again, which is idempotent
+   * (disk-format 9). Throws a `DivergenceError` when the tree then differs from the leader's.
    */
-  apply(payload: Uint8Array): LoggedTxn {
-    return this.#state.apply(payload)
+  apply(payload: Uint8Array): Generator<void, LoggedTxn> {
+    return this.#state.applyInSteps(payload)
   }
 
   /**

@@ -1,10 +1,11 @@
 import { formatZxid, OpCode, Reader } from '@zabra/protocol'
 import { invariant, type Logger } from '@zabra/runtime'
 import type { SessionMap } from '../core/session-map.ts'
-import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
+import { runToEnd } from '../core/steps.ts'
+import { appliesInSteps, applyInSteps, OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import {
-  decodeLoggedTxn,
+  decodeInSteps,
   DivergenceError,
   hasNonAsciiPaths,
   isSuccessor,
@@ -68,14 +69,23 @@ export class TreeState {
     this.isWrong = false
   }
 
-  /** Decodes and applies a transaction. Throws a `DivergenceError` when the tree has another digest than its leader's after it. */
+  /** Does as `applyInSteps`, at once. */
   apply(payload: Uint8Array): LoggedTxn {
-    const logged = decodeLoggedTxn(new Reader(payload))
+    return runToEnd(this.applyInSteps(payload))
+  }
+
+  /**
+   * Decodes and applies a transaction, a large one in steps, between which the tree is inconsistent. Throws a `DivergenceError` when the
+   * tree has another digest than its leader's after it.
+   */
+  *applyInSteps(payload: Uint8Array): Generator<void, LoggedTxn> {
+    const logged = yield* decodeInSteps(new Reader(payload))
     const { header, txn, digest } = logged
     const isNext = header.zxid > this.tree.lastZxid
     if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)
     else if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)
-    this.tree.apply(header, txn)
+    if (appliesInSteps(this.tree, txn)) yield* applyInSteps(this.tree, header, txn)
+    else this.tree.apply(header, txn)
     // A streamed tree changed while it was sent; it agrees with the leader's only once everything after the stream is applied.
     const isComparable = isNext && this.#canCompareDigests && !this.isUninstalled && this.#isDigestEnabled
     if (!isComparable || digest === undefined || this.tree.matches(digest)) return logged

@@ -121,10 +121,13 @@ export class Durability {
     if (zxid > window.max) window.add(zxid, payload)
   }
 
-  /** Applies a transaction while no clients are served. Returns an input for the learner if the tree diverges at the transaction. */
-  apply(zxid: Zxid, payload: Uint8Array): LearnerInput | undefined {
+  /**
+   * Applies a transaction while no clients are served, a large one in steps. Returns an input for the learner if the tree diverges at the
+   * transaction.
+   */
+  *apply(zxid: Zxid, payload: Uint8Array): Generator<void, LearnerInput | undefined> {
     try {
-      this.#context.database.apply(payload)
+      yield* this.#context.database.apply(payload)
       return undefined
     } catch (error) {
       if (!(error instanceof DivergenceError)) throw error

@@ -124,11 +124,11 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     const reads = (this.#reads = new ReadScheduler(platform.clock, TURN_MS, {
       pause: () => {
         splitter.pause()
-        connection.pause()
+        this.#connection.pause()
       },
       resume: () => {
         if (!this.isOpen) return
-        connection.resume()
+        this.#connection.resume()
         this.#connection.read(() => events.received(() => splitter.resume()))
       },
     }))

@@ -4,88 +4,28 @@ import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { NOT_FINALIZED, type FeatureState } from '../core/quorum/index.ts'
 import {
-  decodeForwardedRequest,
   encodeFeatureState,
   encodeMemberExtension,
-  LEADER_INFO_BYTES,
-  PacketSplitter,
   PacketType,
-  PROTOCOL_VERSION,
-  withExtension,
   writePacket,
   type MemberExtension,
 } from '../core/zab/index.ts'
-import { encodeLoggedTxn, readClusterId, readFeatureState, writeFeatureState } from '../persistence/index.ts'
+import { readClusterId, readFeatureState, writeFeatureState } from '../persistence/index.ts'
 import { Ensemble } from './testing/ensemble.ts'
+import { payloadOf, startPlayedLeader } from './testing/played-leader.ts'
 
 const MIB = 1 << 20
 
-interface PlayedLeader {
-  readonly ensemble: Ensemble
-  readonly connection: Connection
-  readonly acknowledged: number[]
-  /** The numbers of the requests that were forwarded. */
-  readonly forwarded: number[]
-}
-
-/**
- * Plays the leader that member 1 has elected, until member 1 serves. Collects what member 1 acknowledges from then on. `said` is what the
- * leader says of itself; one of Apache ZooKeeper says nothing.
- */
+/** Plays the leader that member 1 has elected, until member 1 serves. Collects what member 1 acknowledges from then on. */
 async function playLeader(
   said?: MemberExtension,
   settings?: ConstructorParameters<typeof Ensemble>[1],
-): Promise<PlayedLeader> {
+): Promise<{ ensemble: Ensemble; connection: Connection; acknowledged: number[]; forwarded: number[] }> {
   const ensemble = new Ensemble(3, settings)
-  const leader = await startLeader(ensemble, said)
+  const { acknowledged, forwarded, connection } = await startPlayedLeader(ensemble, { said })
   await ensemble.until('the follower', () => ensemble.server(1).serving)
-  leader.acknowledged.length = 0
-  const { acknowledged, forwarded, connection } = leader
+  acknowledged.length = 0
   return { ensemble, connection: connection()!, acknowledged, forwarded }
-}
-
-/** Starts the members, and plays the leader that member 1 elects. It answers syncs. */
-async function startLeader(
-  ensemble: Ensemble,
-  said?: MemberExtension,
-): Promise<
-  Pick<PlayedLeader, 'acknowledged' | 'forwarded'> & { readonly connection: () => Connection | undefined }
-> {
-  const acknowledged: number[] = []
-  const forwarded: number[] = []
-  let leading: Connection | undefined
-  await ensemble.network.listen({ port: 9 }, (connection) => {
-    const send = (type: number, zxid: number, data: Uint8Array | null = null): void => {
-      const writer = new Writer(64)
-      writePacket(writer, type, zxid, data)
-      connection.write(writer.take())
-    }
-    const version = new Uint8Array(LEADER_INFO_BYTES)
-    new DataView(version.buffer).setInt32(0, PROTOCOL_VERSION)
-    const info = said === undefined ? version : withExtension(version, said)
-    const splitter = new PacketSplitter({
-      maxData: MIB,
-      packet: (type, zxid, data) => {
-        if (type === PacketType.request) {
-          forwarded.push(decodeForwardedRequest(data).cxid)
-          send(PacketType.sync, -1)
-        }
-        if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(1, 0), info)
-        if (type === PacketType.ackEpoch) {
-          send(PacketType.diff, 0)
-          send(PacketType.newLeader, makeZxid(1, 0))
-        }
-        if (type !== PacketType.ack) return
-        if (leading === undefined) send(PacketType.upToDate, -1)
-        else acknowledged.push(zxid)
-        leading = connection
-      },
-    })
-    connection.setHandler({ data: (chunk) => splitter.push(chunk), drain() {}, closed() {} })
-  })
-  ensemble.detour = (id, port) => (id === 1 && port === 2003 ? 9 : port)
-  for (const member of ensemble.members.values()) await member.start()
-  return { acknowledged, forwarded, connection: () => leading }
 }
 
 it('a learner stops reading from its leader while its disk is behind, and resumes', async () => {
@@ -95,14 +35,9 @@ it('a learner stops reading from its leader while its disk is behind, and resume
   const data = new Uint8Array(MIB)
   for (let counter = 1; counter <= 80; counter++) {
     const zxid = makeZxid(1, counter)
-    const writer = new Writer(MIB + 128)
-    encodeLoggedTxn(writer, {
-      header: { sessionId: 1n, cxid: counter, zxid, time: 7 },
-      txn: { type: OpCode.setData, path: '/', data, version: counter },
-      digest: undefined,
-    })
     const packet = new Writer(MIB + 256)
-    writePacket(packet, PacketType.proposal, zxid, writer.take())
+    const payload = payloadOf(zxid, { type: OpCode.setData, path: '/', data, version: counter })
+    writePacket(packet, PacketType.proposal, zxid, payload)
     connection.write(packet.take())
     await ensemble.untilIdle()
   }
@@ -236,7 +171,7 @@ it.each([
   const { disk } = ensemble.member(1)
   await disk.makeFolder('/data/version-2')
   await writeFeatureState(disk, '/data/version-2', { finalized: 1, proposed: 0 })
-  await startLeader(ensemble, said)
+  await startPlayedLeader(ensemble, { said })
   await ensemble.until('the refusal', () => ensemble.lines.some((line) => line.includes(reason)))
   expect(ensemble.server(1).serving).toBe(false)
 })

@@ -37,6 +37,7 @@ import { LearnerFlowControl } from './learner-flow-control.ts'
 import { Mailbox, SerialExecutor } from './mailbox.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
+import { ReadScheduler } from './read-scheduler.ts'
 import { activateConfiguration } from './reconfigure.ts'
 import { RoleClients } from './role-clients.ts'
 import { SecretRecipient } from './secret-sharing.ts'
@@ -56,6 +57,9 @@ const timeOf = ({ buffer, byteOffset }: Uint8Array): number =>
  * for a learner; memory is allocated only for bytes that have arrived.
  */
 const MAX_PACKET_BYTES = 128 << 20
+
+/** Milliseconds of one turn of the event loop for the history that a leader sends, which is applied as it is read. */
+const SYNC_TURN_MS = 5
 
 /** Ticks within which a learner that is ready has heard its leader. */
 const READY_TICKS = 2
@@ -100,6 +104,10 @@ export class LearnerRole implements ActiveRole {
   #leaderSaid: MemberExtension | undefined
   #splitter: PacketSplitter | undefined
   #flowControl: LearnerFlowControl | undefined
+  /** Paces what the leader sends until this learner serves. */
+  #reads: ReadScheduler | undefined
+  /** Whether reading is paused until no work is in progress. */
+  #awaitsWork = false
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
   #isSnapshotComplete = false
   #sessions: LearnerSessions | undefined
@@ -273,8 +281,8 @@ export class LearnerRole implements ActiveRole {
         if (type === PacketType.featureLevel && this.#leaderSaid?.features !== undefined)
           return this.#onFeatureLevel(data)
         if (type === PacketType.leaderInfo) this.#onLeaderInfo(data)
-        if (this.#clients === undefined) this.#logSync(type, zxid)
-        this.#learner.receive(type, zxid, data)
+        if (this.#clients === undefined) this.#receiveBeforeServing(type, zxid, data)
+        else this.#learner.receive(type, zxid, data)
       },
       raw: (bytes) => this.#onSnapshotBytes(bytes),
     })
@@ -292,6 +300,10 @@ export class LearnerRole implements ActiveRole {
         this.#durability.snapshotBytes.end(new Error(reason))
         this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
+    })
+    this.#reads = new ReadScheduler(platform.clock, SYNC_TURN_MS, {
+      pause: () => this.#pausePackets(),
+      resume: () => this.#resumePackets(),
     })
     this.#flowControl = new LearnerFlowControl({
       clock: platform.clock,
@@ -380,6 +392,42 @@ export class LearnerRole implements ActiveRole {
     this.#flowControl!.check()
   }
 
+  /** Receives a packet and does its work at once, so that the time of it counts for the share of the turn. */
+  #receiveBeforeServing(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    this.#logSync(type, zxid)
+    this.#learner.receive(type, zxid, data)
+    this.#mailbox.drain()
+    this.#reads!.count(data?.length ?? 0)
+    // A snapshot is read by the work itself.
+    if (type !== PacketType.snap && !this.#executor.isIdle && !this.#awaitsWork) {
+      this.#awaitsWork = true
+      this.#pausePackets()
+      this.#resumeWhenIdle()
+    }
+  }
+
+  /** History that arrived while the disk works, for example on a truncation, would be held in memory and then applied in one turn. */
+  #resumeWhenIdle(): void {
+    this.#executor.add(() =>
+      this.#context.platform.clock.immediate(() => {
+        if (!this.#executor.isIdle) return this.#resumeWhenIdle()
+        this.#awaitsWork = false
+        this.#resumePackets()
+      }),
+    )
+  }
+
+  #pausePackets(): void {
+    this.#splitter!.pause()
+    this.#connection!.pause()
+  }
+
+  #resumePackets(): void {
+    const connection = this.#connection!
+    connection.resume()
+    if (connection.isOpen) connection.read(() => this.#mailbox.run(() => this.#splitter!.resume()))
+  }
+
   /** Posts the half ticks of a learner at fixed times, however long a turn takes. */
   #scheduleTick(at: number): void {
     const { clock } = this.#context.platform
@@ -387,6 +435,8 @@ export class LearnerRole implements ActiveRole {
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a learner', () => {
       this.#committedATickAgo = this.#committedHalfATickAgo
       this.#committedHalfATickAgo = this.#lastCommitted
+      // What the leader has sent is not read: it is not silent.
+      if (this.#connection?.isPaused === true) this.#learner.heartbeat()
       this.#mailbox.post({ type: 'halfTick' })
       if (!this.#hasExited) this.#scheduleTick(next)
     })
@@ -406,7 +456,8 @@ export class LearnerRole implements ActiveRole {
       stages.committed(this.#lastCommitted, this.#context.platform.clock.monotonic())
       if (this.isSynced) this.#recordAges(work.payloads, ensemble.propagationLatency)
     }
-    const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
+    const isSynchronous =
+      work.do === 'append' || work.do === 'ack' || (work.do === 'commit' && this.#clients !== undefined)
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
     else this.#executor.add(() => this.#perform(work))
   }
@@ -520,18 +571,50 @@ export class LearnerRole implements ActiveRole {
 
   // History
 
-  #commit(first: Zxid, payloads: readonly Uint8Array[]): void {
+  #commit(first: Zxid, payloads: readonly Uint8Array[]): void | Promise<void> {
+    const { pipeline } = this.#clients ?? {}
+    if (pipeline === undefined) return this.#commitHistory(first, payloads)
     // A transaction may end the role: it is not that of the leader.
     for (let i = 0; i < payloads.length && !this.#mailbox.isStopped; i++) {
       const [zxid, payload] = [first + i, payloads[i]!]
       this.#durability.recordCommit(zxid, payload)
-      if (this.#clients === undefined) {
-        const input = this.#durability.apply(zxid, payload)
-        if (input !== undefined) this.#mailbox.enqueue(input)
-      } else {
-        this.#clients.pipeline.applyCommitted(zxid, payload)
-        this.#observers?.committed(zxid, payload)
+      pipeline.applyCommitted(zxid, payload)
+      this.#observers?.committed(zxid, payload)
+    }
+  }
+
+  /** Applies transactions in the share of this turn. Returns a promise where more turns are needed. */
+  #commitHistory(first: Zxid, payloads: readonly Uint8Array[]): Promise<void> | undefined {
+    let isDone = false
+    let failure: unknown
+    let ended = (): void => {}
+    const steps = this.#historySteps(first, payloads)
+    const guarded = function* (): Generator<void> {
+      try {
+        yield* steps
+      } catch (error) {
+        failure = error
       }
+      isDone = true
+      ended()
+    }
+    this.#reads!.run(guarded())
+    if (!isDone)
+      return new Promise((resolve, reject) => {
+        ended = () => (failure === undefined ? resolve() : reject(failure as Error))
+      })
+    if (failure !== undefined) throw failure as Error
+    return undefined
+  }
+
+  *#historySteps(first: Zxid, payloads: readonly Uint8Array[]): Generator<void> {
+    // A transaction that has begun is applied to its end, or the tree would stay inconsistent.
+    for (let i = 0; i < payloads.length && !this.#mailbox.isStopped; i++) {
+      const [zxid, payload] = [first + i, payloads[i]!]
+      if (i > 0) yield
+      this.#durability.recordCommit(zxid, payload)
+      const input = yield* this.#durability.apply(zxid, payload)
+      if (input !== undefined) this.#mailbox.post(input)
     }
   }
 

@@ -204,3 +204,22 @@ it('a process that stood still reads what its peer has sent meanwhile before it 
   await clock.untilIdle()
   expect(lost).toEqual(['it sent nothing for 1000 ms'])
 })
+
+it('a connection reads again when each of two pauses has ended, and a timeout that is set meanwhile does not run', async () => {
+  const received: number[] = []
+  const { clock, connection, peer, lost } = await pair({ received: ({ length }) => received.push(length) })
+  connection.pause()
+  connection.pause()
+  connection.setReadTimeout(1000)
+  peer.write(text('x'))
+  connection.resume()
+  clock.advance(5000)
+  await clock.untilIdle()
+  expect([received, lost, connection.isPaused]).toEqual([[], [], true])
+  connection.resume()
+  await clock.untilIdle()
+  expect([received, lost, connection.isPaused]).toEqual([[1], [], false])
+  clock.advance(1000)
+  await clock.untilIdle()
+  expect(lost).toEqual(['it sent nothing for 1000 ms'])
+})

@@ -41,6 +41,8 @@ export class PeerConnection {
   #streamTail = 0
   #readTimeoutMs = Infinity
   #lastReceivedAt: number
+  /** Pauses that have not ended. */
+  #pauses = 0
   #cancelTimeout: Cancel = () => {}
 
   constructor(options: PeerConnectionOptions) {
@@ -111,7 +113,7 @@ export class PeerConnection {
     this.#limitUnsent(connection.bufferedBytes - this.#streamTail)
   }
 
-  /** Fails the connection when the peer is silent for this long. Silence until now counts. */
+  /** Fails the connection when the peer is silent for this long. Silence until now counts, but for that during a pause. */
   setReadTimeout(timeoutMs: number): void {
     this.#readTimeoutMs = timeoutMs
     this.#cancelTimeout()
@@ -128,14 +130,20 @@ export class PeerConnection {
     this.#lastReceivedAt = this.#options.clock.monotonic()
   }
 
-  /** Stops reading. The read timeout does not run meanwhile. */
+  /** Whether it does not read, so that the peer cannot be heard. */
+  get isPaused(): boolean {
+    return this.#pauses > 0
+  }
+
+  /** Stops reading until `resume` is called as often. The read timeout does not run meanwhile. */
   pause(): void {
+    if (this.#pauses++ > 0) return
     this.#options.connection.pause()
     this.#cancelTimeout()
   }
 
   resume(): void {
-    if (!this.#isOpen) return
+    if (--this.#pauses > 0 || !this.#isOpen) return
     this.#lastReceivedAt = this.#options.clock.monotonic()
     this.#options.connection.resume()
     this.#scheduleTimeout()
@@ -192,7 +200,7 @@ export class PeerConnection {
   }
 
   #scheduleTimeout(): void {
-    if (!this.#isOpen || this.#readTimeoutMs === Infinity) return
+    if (!this.#isOpen || this.isPaused || this.#readTimeoutMs === Infinity) return
     const { clock } = this.#options
     const wait = this.#lastReceivedAt + this.#readTimeoutMs - clock.monotonic()
     this.#cancelTimeout = clock.after(wait, 'silence of a quorum connection', () => {

@@ -125,7 +125,8 @@ export class PacketSplitter {
   #longest = 0
   #isRaw = false
   #isStopped = false
-  #isPaused = false
+  /** Pauses that have not ended. */
+  #pauses = 0
   /** The bytes that were received while paused. */
   #rest: Uint8Array = new Uint8Array(0)
 
@@ -145,14 +146,14 @@ export class PacketSplitter {
     this.#filled = 0
   }
 
-  /** Emits no further packet until `resume`, not even from the current chunk. Bytes are kept. */
+  /** Emits no further packet until `resume` is called as often, not even from the current chunk. Bytes are kept. */
   pause(): void {
-    this.#isPaused = true
+    this.#pauses++
   }
 
-  /** Ends the pause and emits the packets that were held back. Throws as `push` does. */
+  /** Ends a pause, and with the last one emits the packets that were held back. Throws as `push` does. */
   resume(): void {
-    this.#isPaused = false
+    if (--this.#pauses > 0) return
     const rest = this.#rest
     this.#rest = new Uint8Array(0)
     if (rest.length > 0) this.#process(rest, true)
@@ -167,12 +168,12 @@ export class PacketSplitter {
   #process(chunk: Uint8Array, isHeld: boolean): void {
     let at = 0
     try {
-      while (!this.#isStopped && !this.#isPaused && at < chunk.length) at = this.#next(chunk, at)
+      while (!this.#isStopped && this.#pauses === 0 && at < chunk.length) at = this.#next(chunk, at)
     } catch (error) {
       this.stop()
       throw error
     }
-    if (!this.#isPaused || this.#isStopped || at === chunk.length) return
+    if (this.#pauses === 0 || this.#isStopped || at === chunk.length) return
     if (isHeld) this.#rest = chunk.subarray(at)
     else this.#hold(chunk.subarray(at))
   }
