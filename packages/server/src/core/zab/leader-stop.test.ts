@@ -85,6 +85,18 @@ describe('a server may stop', () => {
     expect(decide(harness, 7)).toEqual({ isAllowed: false, missing: [2] })
   })
 
+  it('whose vote has no weight at any time, and its absence or its permit keeps no voter from stopping', () => {
+    const members = ['server.1=h1:1:2', 'server.3=h3:1:2', 'server.4=h4:1:2']
+    const harness = establishedLeader([...members, 'group.1=1:3:4', 'weight.4=0'].join('\n'), [1])
+    expect([decide(harness, 1), decide(harness, 3), decide(harness, 1, 4)]).toEqual([
+      allowed,
+      allowed,
+      allowed,
+    ])
+    expect(decide(harness.ticks(3), 4)).toEqual({ isAllowed: true, missing: [1] })
+    expect(decide(harness, 3)).toEqual({ isAllowed: false, missing: [1] })
+  })
+
   it('not while the leader prepares to step down', () => {
     const harness = establishedLeader(three, [1, 2])
     harness.propose(1).step({ type: 'transfer' })

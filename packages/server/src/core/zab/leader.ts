@@ -398,8 +398,9 @@ export class Leader {
     const heard = this.#heardWithin(ticks)
     for (const learner of this.#learners)
       if (isLate(learner, this.#tracker, this.#ticks.now, ticks)) heard.delete(learner.serverId)
-    const voters = votersOf(this.activeConfiguration)
-    // A server without a vote counts for no quorum, so its permit never blocks that of a voter.
+    const { active } = this.#tracker.verifiers
+    const voters = votersOf(this.activeConfiguration).filter((id) => active.weightOf(id) > 0)
+    // A server without a vote, or whose vote has no weight, counts for no quorum, so its permit never blocks that of a voter.
     const isNeeded = voters.includes(server) || this.#tracker.proposed !== undefined
     const others = voters.filter((id) => id !== server)
     const missing = others.filter((id) => !heard.has(id))
