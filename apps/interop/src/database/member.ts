@@ -1,6 +1,5 @@
 // Imports sources of the server: the built program does not export its database.
 import type { Clock } from '@zabra/runtime'
-import { runToEnd } from '../../../../packages/server/src/core/steps.ts'
 import { defaults } from '../../../../packages/server/src/settings/index.ts'
 import { LeaderHistory } from '../../../../packages/server/src/database/testing/database-fixture.ts'
 import { openDatabase, type Database } from '../../../../packages/server/src/database/index.ts'
@@ -52,7 +51,7 @@ export async function follow(database: Database, txns: LeaderHistory['txns']): P
   })
   for (const { zxid, payload } of txns) {
     writer.appendPayload(zxid, payload)
-    runToEnd(database.apply(payload))
+    database.apply(payload)
   }
   await writer.flush()
   await database.endRole()

@@ -3,7 +3,6 @@ import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
-import { runToEnd } from '../core/steps.ts'
 import {
   DatabaseFixture,
   encodeTxn,
@@ -139,7 +138,7 @@ describe('a snapshot of the database', () => {
     const writer = fixture.writer()
     const { zxid, payload } = leader.create(zxidOf(1, 4))
     writer.appendPayload(zxid, payload)
-    runToEnd(database.apply(payload))
+    database.apply(payload)
     fixture.disk.injectFault = (_, path) => (path.includes('/log.') ? { code: 'ENOSPC' } : undefined)
     await expect(database.takeSnapshot([])).rejects.toThrow('ENOSPC')
     expect(fixture.fileNames().filter((name) => name.startsWith('snapshot'))).toEqual(['snapshot.0'])
@@ -169,7 +168,7 @@ describe('a snapshot of the database', () => {
       return held
     }
     writer.appendPayload(zxid, payload)
-    runToEnd(database.apply(payload))
+    database.apply(payload)
     const flushed = writer.flush().catch(() => {})
     await settled()
     const taking = database.takeSnapshot([])
@@ -301,7 +300,7 @@ describe('the end of a role', () => {
     fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
     const { payload } = lost.create(zxidOf(1, 4), '/lost')
     writer.appendPayload(zxidOf(1, 4), payload)
-    runToEnd(database.apply(payload))
+    database.apply(payload)
     await expect(writer.flush()).rejects.toThrow('ENOSPC')
     fixture.disk.injectFault = undefined
     fixture.clock.advance(1000)
@@ -340,7 +339,7 @@ describe('the end of a role', () => {
   it('without a log keeps the tree', async () => {
     const { leader, database } = await member()
     const { tree } = database
-    runToEnd(database.apply(leader.create(zxidOf(1, 4)).payload))
+    database.apply(leader.create(zxidOf(1, 4)).payload)
     await database.endRole()
     expect([database.tree === tree, tree.lastZxid]).toEqual([true, zxidOf(1, 4)])
   })
@@ -348,7 +347,7 @@ describe('the end of a role', () => {
   it('loads the files again when the tree has a transaction that the log lacks', async () => {
     const { fixture, leader, database } = await member()
     fixture.writer()
-    runToEnd(database.apply(leader.create(zxidOf(1, 4)).payload))
+    database.apply(leader.create(zxidOf(1, 4)).payload)
     await database.endRole()
     expect(database).toMatchObject({ hasUninstalledTree: false, isFullSyncRequested: false })
     expect(database.tree.lastZxid).toBe(zxidOf(1, 3))

@@ -1,7 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import { runToEnd } from '../core/steps.ts'
 import {
   crashAtEachStep,
   LeaderHistory,
@@ -69,7 +68,7 @@ describe('a role that uses the database', () => {
     leader.write(zxidOf(1, 6), { type: OpCode.createSession, timeOut: 6000 }, 10n)
     const writer = fixture.writer()
     for (const { zxid, payload } of leader.txns) writer.appendPayload(zxid, payload)
-    for (const { payload } of leader.txns.slice(0, 3)) runToEnd(fixture.database.apply(payload))
+    for (const { payload } of leader.txns.slice(0, 3)) fixture.database.apply(payload)
     await fixture.database.endRole([[9n, 5000]])
     expect(fixture.database.tree.lastZxid).toBe(zxidOf(1, 6))
     expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
@@ -87,7 +86,7 @@ describe('a role that uses the database', () => {
     for (const { zxid, payload } of leader.txns.slice(2)) writer.appendPayload(zxid, payload)
     await writer.flush().catch(() => {})
     fixture.disk.injectFault = undefined
-    for (const { payload } of leader.txns) runToEnd(fixture.database.apply(payload))
+    for (const { payload } of leader.txns) fixture.database.apply(payload)
     expect(fixture.diskFullCount).toBe(1)
     // The range that learners may read ends at the last durable transaction.
     expect(fixture.database.logRange.upTo).toEqual(zxidOf(1, 2))
@@ -108,7 +107,7 @@ describe('a role that uses the database', () => {
     fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
     for (const { zxid, payload } of leader.txns.slice(2)) writer.appendPayload(zxid, payload)
     await writer.flush().catch(() => {})
-    for (const { payload } of leader.txns) runToEnd(fixture.database.apply(payload))
+    for (const { payload } of leader.txns) fixture.database.apply(payload)
     fixture.disk.injectFault = (call) => (call === 'open' ? { code: 'ENOSPC' } : undefined)
     await expect(fixture.database.endRole()).rejects.toThrow('ENOSPC')
     fixture.disk.injectFault = undefined
@@ -148,9 +147,9 @@ describe('a role that uses the database', () => {
   it('gets a DivergenceError when the tree lacks the digest of a transaction', async () => {
     const fixture = await DatabaseFixture.accepting(9)
     const leader = new LeaderHistory().createRange(1, 1, 3)
-    runToEnd(fixture.database.apply(leader.txns[0]!.payload))
+    fixture.database.apply(leader.txns[0]!.payload)
     // The tree lacks the second one.
-    expect(() => runToEnd(fixture.database.apply(leader.txns[2]!.payload))).toThrow(
+    expect(() => fixture.database.apply(leader.txns[2]!.payload)).toThrow(
       'the data of this server differ from the ensemble',
     )
   })
@@ -163,7 +162,7 @@ describe('a role that uses the database', () => {
     const held = new Promise<void>((resolve) => (release = resolve))
     for (const { zxid, payload } of leader.txns) {
       writer.appendPayload(zxid, payload)
-      runToEnd(fixture.database.apply(payload))
+      fixture.database.apply(payload)
     }
     // Only the first write, which is the log's, is delayed.
     fixture.disk.beforeWrite = () => {
@@ -234,7 +233,7 @@ describe('truncateTo', () => {
     // Applied between two slices: the snapshot is named after the 600th transaction and contains the 601st.
     const taking = fixture.database.takeSnapshot([])
     await whileWriting(fixture)
-    runToEnd(fixture.database.apply(entry.payload))
+    fixture.database.apply(entry.payload)
     await taking
     await fixture.database.endRole()
     expect(fixture.fileNames()).toContain(`snapshot.${zxidOf(1, 600).toString(16)}`)

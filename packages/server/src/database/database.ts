@@ -2,7 +2,7 @@ import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
 import { SessionMap } from '../core/session-map.ts'
 import type { Tree } from '../core/tree/index.ts'
-import type { LoggedTxn, Zxid } from '../core/types.ts'
+import type { Zxid } from '../core/types.ts'
 import {
   DivergenceError,
   incomingName,
@@ -196,11 +196,12 @@ export class Database {
   }
 
   /**
-   * Decodes a transaction, applies it to `tree` and `sessions` and returns it, a large one in steps: the tree is inconsistent between them,
-   * so that all must be done before the role ends. A transaction that a new tree may already hold is applied again, which is idempotent
-   * (disk-format 9). Throws a `DivergenceError` when the tree then differs from the leader's.
+   * Decodes a transaction and applies it to `tree` and `sessions`. A transaction that a new tree may already hold is applied again, which
+   * is idempotent (disk-format 9). Returns the steps of a large one, all of which must be done before the role ends: the tree is
+   * inconsistent between them; undefined for others, which are applied at once. Throws a `DivergenceError`, as the steps do, when the tree
+   * then differs from the leader's.
    */
-  apply(payload: Uint8Array): Generator<void, LoggedTxn> {
+  apply(payload: Uint8Array): Generator<void> | undefined {
     return this.#state.applyInSteps(payload)
   }
 

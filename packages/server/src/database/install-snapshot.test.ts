@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
-import { runToEnd } from '../core/steps.ts'
 import {
   crashAtEachStep,
   LeaderHistory,
@@ -56,7 +55,7 @@ describe('a snapshot received from a leader', () => {
     expect(fixture.database.tree.lastZxid).toEqual(zxidOf(3, 1))
     expect(fixture.database.lastZxid).toEqual(zxidOf(2, 1))
     expect(fixture.database.sessions).toEqual(new SessionMap([[77n, 7000]]))
-    runToEnd(fixture.database.apply(leader.create(zxidOf(3, 2)).payload))
+    fixture.database.apply(leader.create(zxidOf(3, 2)).payload)
     await fixture.database.installSnapshot()
     await fixture.database.setCurrentEpoch(3)
     expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
@@ -96,7 +95,7 @@ describe('a snapshot received from a leader', () => {
     const fixture = await member()
     const leader = successor()
     await fixture.receiveFrom(leader)
-    runToEnd(fixture.database.apply(leader.create(zxidOf(3, 2)).payload))
+    fixture.database.apply(leader.create(zxidOf(3, 2)).payload)
     await fixture.database.endRole()
     expect(fixture.database).toMatchObject({ lastZxid: zxidOf(2, 1), hasUninstalledTree: false })
     expect(treesEqual(fixture.database.tree, oldHistory().tree)).toBe(true)
@@ -238,7 +237,7 @@ describe('a snapshot received from a leader', () => {
     await fixture.database.receiveSnapshot(zxidOf(3, 1)).write(bytes)
     await expect(fixture.database.installSnapshot()).rejects.toThrow('Expected the access list of /late')
     // The transaction after the stream sets it.
-    runToEnd(fixture.database.apply(txn.payload))
+    fixture.database.apply(txn.payload)
     await fixture.database.installSnapshot()
     expect(fixture.database.tree.aclOf(fixture.database.tree.find('/late'))).toEqual(acl)
     expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
@@ -264,7 +263,7 @@ describe('a member that requests a full sync', () => {
     fixture.database.requestFullSync()
     fixture.database.startEmptyTree()
     const leader = successor()
-    for (const { payload } of leader.txns) runToEnd(fixture.database.apply(payload))
+    for (const { payload } of leader.txns) fixture.database.apply(payload)
     expect(fixture.database.lastZxid).toBe(zxidOf(2, 1))
     await fixture.database.installSnapshot()
     await fixture.reopen()
@@ -321,7 +320,7 @@ describe('SnapshotStream', () => {
         }
       }
       for (const { database } of members) {
-        for (const { payload } of leader.txns.slice(from)) runToEnd(database.apply(payload))
+        for (const { payload } of leader.txns.slice(from)) database.apply(payload)
         expect([run, treesEqual(database.tree, leader.tree)]).toEqual([run, true])
         await database.installSnapshot()
       }

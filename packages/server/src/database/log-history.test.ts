@@ -1,7 +1,6 @@
 import { ManualClock, MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import type { Zxid } from '../core/types.ts'
-import { runToEnd } from '../core/steps.ts'
 import { LogRange, type RawTxn } from '../persistence/index.ts'
 import { logName } from '../persistence/file-names.ts'
 import { LogHistory } from './log-history.ts'
@@ -245,7 +244,7 @@ describe('the snapshot at the begin of the range', () => {
     const taking = fixture.database.takeSnapshot([])
     const { zxid, payload } = leader.create(z(1, 6))
     writer.appendPayload(zxid, payload)
-    runToEnd(fixture.database.apply(payload))
+    fixture.database.apply(payload)
     await taking
     await fixture.database.endRole()
     await fixture.reopen()

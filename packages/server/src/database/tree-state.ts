@@ -1,11 +1,11 @@
 import { formatZxid, OpCode, Reader } from '@zabra/protocol'
 import { invariant, type Logger } from '@zabra/runtime'
 import type { SessionMap } from '../core/session-map.ts'
-import { runToEnd } from '../core/steps.ts'
 import { appliesInSteps, applyInSteps, OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import {
   decodeInSteps,
+  decodeLoggedTxn,
   DivergenceError,
   hasNonAsciiPaths,
   isSuccessor,
@@ -14,6 +14,9 @@ import {
   type Recovery,
 } from '../persistence/index.ts'
 import type { ReceivedSnapshot } from './snapshot-receiver.ts'
+
+/** A transaction of at least this many bytes is decoded in steps. */
+const LARGE_BYTES = 8192
 
 /** Holds the tree in memory and its sessions, and whether the files contain the same. */
 export class TreeState {
@@ -69,33 +72,55 @@ export class TreeState {
     this.isWrong = false
   }
 
-  /** Does as `applyInSteps`, at once. */
+  /** Decodes and applies a transaction. Throws a `DivergenceError` when the tree has another digest than its leader's after it. */
   apply(payload: Uint8Array): LoggedTxn {
-    return runToEnd(this.applyInSteps(payload))
+    const logged = decodeLoggedTxn(new Reader(payload))
+    this.#apply(logged)
+    return logged
   }
 
   /**
-   * Decodes and applies a transaction, a large one in steps, between which the tree is inconsistent. Throws a `DivergenceError` when the
-   * tree has another digest than its leader's after it.
+   * Does as `apply`. Returns the steps of a large transaction, between which the tree is inconsistent; undefined for others, which are
+   * applied at once.
    */
-  *applyInSteps(payload: Uint8Array): Generator<void, LoggedTxn> {
-    const logged = yield* decodeInSteps(new Reader(payload))
-    const { header, txn, digest } = logged
+  applyInSteps(payload: Uint8Array): Generator<void> | undefined {
+    if (payload.length >= LARGE_BYTES) return this.#decodeInSteps(payload)
+    const logged = decodeLoggedTxn(new Reader(payload))
+    if (appliesInSteps(this.tree, logged.txn)) return this.#applyInSteps(logged)
+    this.#apply(logged)
+    return undefined
+  }
+
+  *#decodeInSteps(payload: Uint8Array): Generator<void> {
+    yield* this.#applyInSteps(yield* decodeInSteps(new Reader(payload)))
+  }
+
+  *#applyInSteps(logged: LoggedTxn): Generator<void> {
+    const { header, txn } = logged
     const isNext = header.zxid > this.tree.lastZxid
+    yield* applyInSteps(this.tree, header, txn)
+    this.#applied(logged, isNext)
+  }
+
+  #apply(logged: LoggedTxn): void {
+    const { header, txn } = logged
+    const isNext = header.zxid > this.tree.lastZxid
+    this.tree.apply(header, txn)
+    this.#applied(logged, isNext)
+  }
+
+  #applied({ header, txn, digest }: LoggedTxn, isNext: boolean): void {
     if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)
     else if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)
-    if (appliesInSteps(this.tree, txn)) yield* applyInSteps(this.tree, header, txn)
-    else this.tree.apply(header, txn)
     // A streamed tree changed while it was sent; it agrees with the leader's only once everything after the stream is applied.
     const isComparable = isNext && this.#canCompareDigests && !this.isUninstalled && this.#isDigestEnabled
-    if (!isComparable || digest === undefined || this.tree.matches(digest)) return logged
+    if (!isComparable || digest === undefined || this.tree.matches(digest)) return
     if (!hasNonAsciiPaths(this.tree)) throw new DivergenceError(header.zxid)
     this.#canCompareDigests = false
     this.#logger.warn(
       { zxid: formatZxid(header.zxid) },
       'Digests are not compared any more: there are names beyond ASCII, and the leader encodes names in another way than UTF-8',
     )
-    return logged
   }
 
   /** Applies the transactions of the log after `tree.lastZxid`, up to `last`. */

@@ -2,13 +2,7 @@ import { formatZxid } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import type { LearnerInput } from '../core/zab/index.ts'
-import {
-  DamageError,
-  DivergenceError,
-  LogFullError,
-  type TxnLog,
-  type TxnLogEvents,
-} from '../persistence/index.ts'
+import { DamageError, LogFullError, type TxnLog, type TxnLogEvents } from '../persistence/index.ts'
 import type { MemberContext } from './context.ts'
 
 /** Receives the events of the log. */
@@ -119,20 +113,6 @@ export class Durability {
     const { window } = this.#context
     this.#startEmptyTreeIfRequested()
     if (zxid > window.max) window.add(zxid, payload)
-  }
-
-  /**
-   * Applies a transaction while no clients are served, a large one in steps. Returns an input for the learner if the tree diverges at the
-   * transaction.
-   */
-  *apply(zxid: Zxid, payload: Uint8Array): Generator<void, LearnerInput | undefined> {
-    try {
-      yield* this.#context.database.apply(payload)
-      return undefined
-    } catch (error) {
-      if (!(error instanceof DivergenceError)) throw error
-      return { type: 'diverged', zxid, reason: error.message }
-    }
   }
 
   /** Resolves when all history is durable. */

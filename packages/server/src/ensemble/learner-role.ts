@@ -28,6 +28,7 @@ import {
   type MemberExtension,
   type QuorumPacket,
 } from '../core/zab/index.ts'
+import { DivergenceError } from '../persistence/index.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
 import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
@@ -583,12 +584,37 @@ export class LearnerRole implements ActiveRole {
     }
   }
 
-  /** Applies transactions in the share of this turn. Returns a promise where more turns are needed. */
+  /** Applies transactions while no clients are served. Returns a promise where more than this turn is needed. */
   #commitHistory(first: Zxid, payloads: readonly Uint8Array[]): Promise<void> | undefined {
+    if (payloads.length > 1) return this.#runHistory(this.#historySteps(first, payloads))
+    try {
+      const steps = this.#applyHistory(first, payloads[0]!)
+      return steps === undefined ? undefined : this.#runHistory(steps)
+    } catch (error) {
+      this.#onApplyError(error)
+      return undefined
+    }
+  }
+
+  *#historySteps(first: Zxid, payloads: readonly Uint8Array[]): Generator<void> {
+    // A transaction that has begun is applied to its end, or the tree would stay inconsistent.
+    for (let i = 0; i < payloads.length && !this.#mailbox.isStopped; i++) {
+      const steps = this.#applyHistory(first + i, payloads[i]!)
+      if (steps === undefined) yield
+      else yield* steps
+    }
+  }
+
+  #applyHistory(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
+    this.#durability.recordCommit(zxid, payload)
+    return this.#context.database.apply(payload)
+  }
+
+  /** Runs steps in the share of this turn, and of later ones if need be. */
+  #runHistory(steps: Generator<void>): Promise<void> | undefined {
     let isDone = false
     let failure: unknown
     let ended = (): void => {}
-    const steps = this.#historySteps(first, payloads)
     const guarded = function* (): Generator<void> {
       try {
         yield* steps
@@ -599,23 +625,18 @@ export class LearnerRole implements ActiveRole {
       ended()
     }
     this.#reads!.run(guarded())
-    if (!isDone)
-      return new Promise((resolve, reject) => {
-        ended = () => (failure === undefined ? resolve() : reject(failure as Error))
-      })
-    if (failure !== undefined) throw failure as Error
+    const finish = (): void => {
+      if (failure !== undefined) this.#onApplyError(failure)
+    }
+    if (!isDone) return new Promise<void>((resolve) => (ended = resolve)).then(finish)
+    finish()
     return undefined
   }
 
-  *#historySteps(first: Zxid, payloads: readonly Uint8Array[]): Generator<void> {
-    // A transaction that has begun is applied to its end, or the tree would stay inconsistent.
-    for (let i = 0; i < payloads.length && !this.#mailbox.isStopped; i++) {
-      const [zxid, payload] = [first + i, payloads[i]!]
-      if (i > 0) yield
-      this.#durability.recordCommit(zxid, payload)
-      const input = yield* this.#durability.apply(zxid, payload)
-      if (input !== undefined) this.#mailbox.post(input)
-    }
+  /** The tree may have diverged from that of the leader. Rethrows any other error. */
+  #onApplyError(error: unknown): void {
+    if (!(error instanceof DivergenceError)) throw error
+    this.#mailbox.enqueue({ type: 'diverged', zxid: error.zxid, reason: error.message })
   }
 
   #activate({

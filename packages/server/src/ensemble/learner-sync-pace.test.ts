@@ -31,7 +31,11 @@ function history(first: number, last: number, txn: (counter: number) => Txn): Ui
  * Counts what each turn of the event loop applies, on a clock on which each takes a tenth of a millisecond. What the end of a turn begins
  * counts for it, too: up to twice as much as one turn does.
  */
-function countTurns(ensemble: Ensemble, method: 'apply' | 'applyPart', counts: (txn: Txn) => boolean): number[] {
+function countTurns(
+  ensemble: Ensemble,
+  method: 'apply' | 'applyPart',
+  counts: (txn: Txn) => boolean,
+): number[] {
   const turns: number[] = []
   const { clock } = ensemble
   const monotonic = clock.monotonic.bind(clock)
@@ -131,7 +135,9 @@ describe('the history that a leader sends to a learner', () => {
     await ensemble.until('the follower', () => ensemble.server(1).serving)
     round = 2
     leader.connection()!.destroy()
-    await ensemble.until('the truncation', () => ensemble.lines.some((line) => line.includes('"how":"trunc"')))
+    await ensemble.until('the truncation', () =>
+      ensemble.lines.some((line) => line.includes('"how":"trunc"')),
+    )
     await ensemble.advance(60_000)
     expect(leader.connection()!.bufferedBytes / MIB).toBeGreaterThan(12)
     const { length } = ensemble.lines

@@ -14,7 +14,6 @@ import { createOf } from '../../core/testing/create-of.ts'
 import { childPaths } from '../../core/testing/child-paths.ts'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../core/types.ts'
-import { runToEnd } from '../../core/steps.ts'
 import {
   decodeLoggedTxn,
   encodeLoggedTxn,
@@ -170,7 +169,7 @@ export class DatabaseFixture {
     for (const { zxid, payload } of txns) {
       writer.appendPayload(zxid, payload)
       await writer.flush()
-      runToEnd(this.database.apply(payload))
+      this.database.apply(payload)
     }
     await this.database.endRole()
   }
