@@ -245,6 +245,7 @@ export class LeaderRole implements ActiveRole {
     const { clock } = platform
     const next = Math.max(at + settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a leader', () => {
+      this.#learners?.keepPaused()
       this.#mailbox.post({ type: 'halfTick' })
       if (this.#quorum.canPropose && this.#clients?.pipeline.proposer.hasDropped === true)
         this.#leave({

@@ -16,6 +16,7 @@ import type { Database, SnapshotSource } from '../database/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import type { ObserverReport, PeerReport } from '../connections/role-metrics.ts'
 import type { MemberContext } from './context.ts'
+import type { ForwardedBytes } from './forwarded-bytes.ts'
 import { ReadScheduler } from './read-scheduler.ts'
 import { PeerConnection } from './peer-connection.ts'
 
@@ -69,6 +70,8 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   extension: MemberExtension | undefined
   /** The feature levels of the learner and of its observers; undefined before it has reported them. */
   levels: readonly MemberFeatures[] | undefined
+  /** Its requests in flight. */
+  forwarded!: ForwardedBytes
   /** Whether LEADERINFO named the id of the ensemble, or the learner has said since that it has stored it. */
   wasToldCluster = false
   /** Whether the learner takes part in the secret of sessions. */
@@ -84,6 +87,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   readonly #clock: Clock
   readonly #connection: PeerConnection
   readonly #reads: ReadScheduler
+  readonly #splitter: PacketSplitter
   /** The most bytes that are queued for the learner. Beyond them a new sync after a reconnect is faster. */
   readonly #maxUnsentBytes: number
   readonly #events: LearnerConnectionEvents
@@ -93,6 +97,8 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   /** Whether UPTODATE was sent. */
   #isUpToDate = false
   #onDrained: () => void = () => {}
+  /** Whether it is paused until its requests are finished. */
+  #awaitsRequests = false
 
   constructor(
     id: ConnectionId,
@@ -121,16 +127,10 @@ export class LearnerConnection implements ObserverReport, PeerReport {
         reads.count((data?.length ?? 0) + 64 * (auth?.length ?? 0))
       },
     })
+    this.#splitter = splitter
     const reads = (this.#reads = new ReadScheduler(platform.clock, TURN_MS, {
-      pause: () => {
-        splitter.pause()
-        this.#connection.pause()
-      },
-      resume: () => {
-        if (!this.isOpen) return
-        this.#connection.resume()
-        this.#connection.read(() => events.received(() => splitter.resume()))
-      },
+      pause: () => this.#pause(),
+      resume: () => this.#resume(),
     }))
     this.#connection = new PeerConnection({
       connection,
@@ -149,6 +149,33 @@ export class LearnerConnection implements ObserverReport, PeerReport {
 
   get isOpen(): boolean {
     return this.#connection.isOpen
+  }
+
+  /** Whether nothing is read of it. */
+  get isPaused(): boolean {
+    return this.#connection.isPaused
+  }
+
+  /** Reads nothing until its requests in flight are fewer. Called while it has too many. */
+  pauseUntilFinished(): void {
+    if (this.#awaitsRequests) return
+    this.#awaitsRequests = true
+    this.#pause()
+    this.forwarded.onceFinished(() => {
+      this.#awaitsRequests = false
+      this.#resume()
+    })
+  }
+
+  #pause(): void {
+    this.#splitter.pause()
+    this.#connection.pause()
+  }
+
+  #resume(): void {
+    if (!this.isOpen) return
+    this.#connection.resume()
+    this.#connection.read(() => this.#events.received(() => this.#splitter.resume()))
   }
 
   get heldPackets(): number {

@@ -32,6 +32,7 @@ import {
 import type { LeaderPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import type { FeatureAuthority } from './feature-authority.ts'
+import { ForwardedBytes, forwardLimitOf } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
@@ -262,6 +263,12 @@ export class Learners {
     )
   }
 
+  /** Keeps learners that are not read: they are not silent. */
+  keepPaused(): void {
+    for (const learner of this.#connections.values())
+      if (learner.isPaused) this.#options.leader.heartbeat(learner.id)
+  }
+
   /** Returns the connections of synced observers. */
   observers(): readonly LearnerConnection[] {
     return [...this.#connections.values()].filter(({ isSynced, isObserver }) => isSynced && isObserver)
@@ -330,6 +337,7 @@ export class Learners {
     })
     learner.isObserver = packet.type === PacketType.observerInfo
     learner.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
+    learner.forwarded = new ForwardedBytes(forwardLimitOf(learner))
     learner.sharesSecret = takesPartInSecret(this.#context, learner.extension, connection)
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
@@ -356,7 +364,8 @@ export class Learners {
     if (type === PacketType.stopPermit && learner.extension !== undefined)
       return this.#onStopPermit(learner, data)
     // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
-    if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
+    if (type === PacketType.request && leader.heartbeat(learner.id))
+      return this.#submit(learner, { data, auth })
 
     mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
   }
@@ -432,27 +441,44 @@ export class Learners {
     }
   }
 
-  #handle(
-    learner: LearnerConnection,
-    pipeline: LeaderPipeline<ClientChannel>,
-    { type, data, auth }: QuorumPacket,
-  ): void {
+  #handle(learner: LearnerConnection, pipeline: LeaderPipeline<ClientChannel>, packet: QuorumPacket): void {
+    const { type, data } = packet
     if (type === PacketType.ping)
       return learner.run(touchSteps(data, (id, timeout) => pipeline.touchSession(id, timeout)))
     if (type === PacketType.revalidate) {
+      if (!this.#admits(learner, pipeline, packet)) return
       const { session, timeout } = decodeRevalidation(data)
       this.#context.stats.ensemble.revalidateCount++
       return pipeline.revalidateForLearner(learner, session, timeout, (valid) =>
         learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
       )
     }
-    this.#submit(learner, data, auth)
+    this.#submit(learner, packet)
   }
 
-  #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
+  /**
+   * Counts a request of a learner before it is submitted. Returns false where too many are in flight. An observer is not read then until
+   * they are fewer. A follower cannot be paused: requests are committed with its acknowledgements, which come behind its later requests
+   * on the same connection. It is disconnected, since no member forwards so many.
+   */
+  #admits(
+    learner: LearnerConnection,
+    pipeline: LeaderPipeline<ClientChannel>,
+    { data, auth }: Pick<QuorumPacket, 'data' | 'auth'>,
+  ): boolean {
+    const { forwarded } = learner
+    if (forwarded.count(data, auth, (done) => pipeline.afterForwarded(learner, done))) return true
+    if (learner.isObserver) learner.pauseUntilFinished()
+    else learner.fail(forwarded.reason)
+    return learner.isObserver
+  }
+
+  #submit(learner: LearnerConnection, { data, auth }: Pick<QuorumPacket, 'data' | 'auth'>): void {
+    const pipeline = this.#options.pipeline()
+    if (pipeline === undefined || !this.#admits(learner, pipeline, { data, auth })) return
     const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
     const identities = forwardedIdentities(this.#context, learner, auth)
-    this.#options.pipeline()?.submitForwarded(learner, { sessionId, cxid, type, body, identities })
+    pipeline.submitForwarded(learner, { sessionId, cxid, type, body, identities })
   }
 }
 

@@ -28,6 +28,7 @@ import {
 import type { LearnerPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import { FeatureReports } from './feature-reports.ts'
+import { ForwardedBytes, forwardLimitOf } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
@@ -172,6 +173,9 @@ export class ObserverMasterRole {
       'half a tick of an observer master',
       () => {
         if (this.#hasEnded) return
+        // What they have sent is not read: they are not silent.
+        for (const observer of this.#observers.values())
+          if (observer.isPaused) this.#master.heartbeat(observer.id)
         this.#mailbox.post({ type: 'halfTick' })
         this.#scheduleTick()
       },
@@ -196,6 +200,7 @@ export class ObserverMasterRole {
     })
     observer.isObserver = true
     observer.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
+    observer.forwarded = new ForwardedBytes(forwardLimitOf(observer))
     observer.sharesSecret = takesPartInSecret(this.#context, observer.extension, connection)
     observer.setReadTimeout(initLimit * tickTimeMs)
     this.#observers.set(id, observer)
@@ -307,6 +312,10 @@ export class ObserverMasterRole {
       return pipeline.revalidate(session, timeout, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
+    const isWithin = observer.forwarded.count(data, auth, (done) =>
+      pipeline.syncForObserver(sessionId, observer.id, done),
+    )
+    if (!isWithin) observer.pauseUntilFinished()
     const identities = forwardedIdentities(this.#context, observer, auth)
     pipeline.forwardFromObserver({ sessionId, ...request, identities }, observer.id, () =>
       observer.send(PacketType.sync, 0),

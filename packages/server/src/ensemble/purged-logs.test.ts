@@ -18,7 +18,10 @@ it('a member that was away while a purge removed the logs that it needs is sent 
     expect(replies.every((reply) => reply.endsWith(':0'))).toBe(true)
   }
   await write(0, 20)
-  await ensemble.until('all writes', () => ensemble.server(1).stats().nodes === ensemble.server(3).stats().nodes)
+  await ensemble.until(
+    'all writes',
+    () => ensemble.server(1).stats().nodes === ensemble.server(3).stats().nodes,
+  )
   const { disk } = ensemble.member(3)
   const logs = async (): Promise<string[]> =>
     (await disk.list('/data/version-2')).filter((name) => name.startsWith('log.')).sort()

@@ -7,7 +7,9 @@ import {
   Writer,
   writeSetDataRequest,
 } from '@zabra/protocol'
+import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
+import { NO_CLUSTER } from '../core/quorum/index.ts'
 import type { Identity } from '../core/types.ts'
 import {
   encodeAckEpoch,
@@ -17,6 +19,8 @@ import {
   PacketSplitter,
   PacketType,
   PROTOCOL_VERSION,
+  withExtension,
+  type MemberExtension,
 } from '../core/zab/index.ts'
 import { RawConnection } from './testing/election-fixture.ts'
 import { Ensemble } from './testing/ensemble.ts'
@@ -107,8 +111,15 @@ it.each([
   ])
 })
 
-/** Plays observer 4, which has the history up to a zxid, on a connection to a port. */
-async function playObserver(ensemble: Ensemble, port: number, has: number) {
+const observerInfo = (): Uint8Array =>
+  packetOf(
+    PacketType.observerInfo,
+    makeZxid(1, 0),
+    encodeLearnerInfo({ serverId: 4, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }),
+  )
+
+/** Plays observer 4, or another learner with its first packet, which has the history up to a zxid, on a connection to a port. */
+async function playObserver(ensemble: Ensemble, port: number, has: number, first = observerInfo()) {
   const connection = await ensemble.network.connect({ host: 'x', port })
   const seen = { closed: false, packets: [] as string[] }
   const send = (
@@ -130,10 +141,9 @@ async function playObserver(ensemble: Ensemble, port: number, has: number) {
     drain() {},
     closed: () => (seen.closed = true),
   })
-  const data = encodeLearnerInfo({ serverId: 4, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
-  send(PacketType.observerInfo, makeZxid(1, 0), data)
+  connection.write(first)
   await ensemble.advance(100)
-  return { seen, send }
+  return { seen, send, connection }
 }
 
 /** Starts three voters, of which 1 is an observer master, of a configuration with an observer 4. */
@@ -331,4 +341,64 @@ it.each(PORTS)('%s accepts sixteen servers at a time that no configuration names
   joined[0]!.connection.destroy()
   await ensemble.advance(100)
   expect(await join(116)).toMatchObject({ closed: false })
+})
+
+/** Returns the request of an unknown session with a million bytes. */
+function largeRequest(): Uint8Array {
+  const writer = new Writer(1_000_100)
+  writer.long(0x900_0000_0000_0001n)
+  writer.int(1)
+  writer.int(OpCode.setData)
+  writeSetDataRequest(writer, { path: '/', data: new Uint8Array(1_000_000), version: -1 })
+  return writer.take()
+}
+
+it.each(PORTS)(
+  'an observer that forwards requests to %s faster than they are committed is not read for a while, and is not silent then',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const { seen, send, connection } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
+    const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+    for (let sent = 0; sent < 60; sent++) {
+      send(PacketType.request, -1, largeRequest())
+      await ensemble.untilIdle()
+    }
+    await ensemble.advance(8000)
+    expect(seen.closed).toBe(false)
+    expect(connection.bufferedBytes).toBeGreaterThan(20e6)
+    expect(connection.bufferedBytes).toBeLessThan(45e6)
+    for (const one of release) one()
+    await ensemble.until('all requests', () => connection.bufferedBytes === 0)
+    expect([seen.closed, ensemble.leader]).toEqual([false, 3])
+  },
+)
+
+it('a follower that forwards more requests than members have in flight, while none is committed, is disconnected, and no other is', async () => {
+  const ensemble = await Ensemble.start(3, { reconfigEnabled: true })
+  const said: MemberExtension = { level: 1, sharesSecret: false, hasData: false, cluster: NO_CLUSTER }
+  const data = encodeLearnerInfo({ serverId: 9, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  const { seen, send } = await playObserver(
+    ensemble,
+    2003,
+    ensemble.server(1).stats().lastZxid,
+    packetOf(PacketType.followerInfo, makeZxid(1, 0), withExtension(data, said)),
+  )
+  expect(seen.packets).toContain('upToDate')
+  const before = ensemble.lines.length
+  const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+  const request = largeRequest()
+  let sent = 0
+  for (; sent < 200 && !seen.closed; sent++) {
+    send(PacketType.request, -1, request)
+    await ensemble.untilIdle()
+  }
+  expect(sent).toBeGreaterThan((2 * 64 * 2 ** 20) / request.length - 2)
+  expect(sent).toBeLessThan(140)
+  const lost = ensemble.lines.slice(before).filter((line) => line.includes('is lost'))
+  expect(lost).toEqual([expect.stringContaining('it forwards requests faster than they are committed')])
+  expect(lost[0]).toContain('"peer":9')
+  for (const one of release) one()
+  const client = await ensemble.client(1)
+  expect(await ensemble.create(client, '/a')).toBe('1:0')
+  expect(ensemble.leader).toBe(3)
 })

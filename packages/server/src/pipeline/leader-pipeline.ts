@@ -209,6 +209,13 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#learnerOrder.runInOrder(learner, () => this.#revalidate(learner, id, timeout, answer))
   }
 
+  /** Calls back when all requests and revalidations that a learner has sent until now are finished; never when this role ends before. */
+  afterForwarded(learner: object, done: () => void): void {
+    this.#learnerOrder.runInOrder(learner, () =>
+      this.#inOrder(undefined, () => this.#confirmLeadership(done)),
+    )
+  }
+
   /** Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. */
   removeLearner(learner: object): void {
     this.#gone.add(learner)

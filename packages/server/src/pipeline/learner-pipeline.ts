@@ -232,6 +232,12 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     leader.forward(request)
   }
 
+  /** Calls back when the leader has finished all requests that were forwarded to it until now: it answers them in order. */
+  syncForObserver(sessionId: SessionId, from: SessionRoute, done: () => void): void {
+    const sync = { sessionId, cxid: 0, type: OpCode.sync, body: ROOT_PATH, identities: [] }
+    this.forwardFromObserver(sync, from, done)
+  }
+
   // Packets of the leader
 
   /** Applies a committed transaction (COMMIT of a proposal, or INFORM). The payload must not change until it is applied. */

@@ -1,0 +1,83 @@
+import type { Identity } from '../core/types.ts'
+
+/** What a learner may have in flight at its leader, or an observer at its master. */
+export interface ForwardLimit {
+  /** Bytes that it may forward while an earlier request is in flight. Twice as many may be in flight. */
+  readonly maxBytes: number
+  /** As how many bytes a request counts beside its own: the leader holds objects for each. */
+  readonly requestBytes: number
+}
+
+/** Beyond this an observer is not read for a while. */
+const OBSERVER_LIMIT: ForwardLimit = { maxBytes: 16 << 20, requestBytes: 64 }
+/** As much as the members of an ensemble let their clients have in flight, all together (`PipelineRoom`). */
+const MEMBER_LIMIT: ForwardLimit = { maxBytes: 64 << 20, requestBytes: 64 }
+/**
+ * A follower of Apache ZooKeeper, one of three, forwards 500 requests of `jute.maxbuffer`, 1 MiB (`globalOutstandingLimit`), and one more
+ * of each connection.
+ */
+const APACHE_LIMIT: ForwardLimit = { maxBytes: 512 << 20, requestBytes: 4096 }
+
+/** Returns the limit of a learner by what it has said of itself; one of Apache ZooKeeper says nothing. */
+export function forwardLimitOf({
+  isObserver,
+  extension,
+}: {
+  readonly isObserver: boolean
+  readonly extension: object | undefined
+}): ForwardLimit {
+  if (isObserver) return OBSERVER_LIMIT
+  return extension === undefined ? APACHE_LIMIT : MEMBER_LIMIT
+}
+
+/**
+ * Bounds the bytes of the requests of a learner that are in flight. Notes a point in its requests at a time, and looks at whether all
+ * before it are finished when it has sent `maxBytes` more.
+ */
+export class ForwardedBytes {
+  readonly #limit: ForwardLimit
+  /** Bytes after the point. */
+  #bytes = 0
+  /** Whether the requests before the point are finished. */
+  #isFinished = true
+  #onFinished: (() => void) | undefined
+
+  constructor(limit: ForwardLimit) {
+    this.#limit = limit
+  }
+
+  /**
+   * Counts a request, before it is submitted. Returns whether it is within the limit. `whenFinished` calls back when all requests until now
+   * are finished, or never when the role ends.
+   */
+  count(
+    data: Uint8Array | null,
+    identities: readonly Identity[] | null,
+    whenFinished: (done: () => void) => void,
+  ): boolean {
+    const { maxBytes, requestBytes } = this.#limit
+    this.#bytes += requestBytes + (data?.length ?? 0)
+    if (identities !== null) for (const { scheme, id } of identities) this.#bytes += scheme.length + id.length
+    if (this.#bytes < maxBytes) return true
+    if (!this.#isFinished) return false
+    this.#bytes = 0
+    this.#isFinished = false
+    whenFinished(() => {
+      this.#isFinished = true
+      const onFinished = this.#onFinished
+      this.#onFinished = undefined
+      onFinished?.()
+    })
+    return true
+  }
+
+  /** Calls back once, when the requests before the point are finished. */
+  onceFinished(action: () => void): void {
+    this.#onFinished = action
+  }
+
+  /** Why a learner that has exceeded the limit is disconnected. */
+  get reason(): string {
+    return `it forwards requests faster than they are committed: ${this.#bytes} bytes while an earlier one is in flight, of ${this.#limit.maxBytes} at most`
+  }
+}
