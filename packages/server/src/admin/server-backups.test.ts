@@ -445,9 +445,9 @@ describe('an ensemble with a target of backups', () => {
     await ensemble.startServing(other)
     await ensemble.member(onDuty).crash()
     await create(ensemble, '/c')
-    await ensemble.advance(110_000)
+    await ensemble.advance(85_000)
     expect(await holders(ensemble)).toEqual([])
-    await ensemble.advance(40_000)
+    await ensemble.advance(45_000)
     expect(await holders(ensemble)).toEqual([other])
     expect(gapsIn(ensemble)).toHaveLength(1)
     expect((await ensemble.member(other).http.request('/metrics')).text).toMatch(

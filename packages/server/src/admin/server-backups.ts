@@ -32,16 +32,16 @@ const DECISION_MS = 4000
 /** Time without a sign of the member on duty after which another one takes over. */
 const SILENT_MS = 30_000
 /**
- * Ranks after those of `RANKS` for members that `backup.member` does not name. They go on with the backups in a target where the others do
+ * How many ranks later members come that `backup.member` does not name. They go on with the backups in a target where the others do
  * not, since a gap is worse than the load of a backup on the wrong member, and give way to any other that can.
  */
-const SUBSTITUTE_RANK = 3
+const SUBSTITUTE_RANK = 1
 /**
  * Time that a member leaves the duty longer to others when its own log does not reach back to the last backup, so that transactions in
- * between would be in none. A leader that is a substitute claims five looks after the first in rank; members see a claim up to a look
+ * between would be in none. A leader that is a substitute claims three looks after the first in rank; members see a claim up to a look
  * apart, and act on it up to a look late; one look is for a slow target.
  */
-const GAP_MS = 8 * LOOK_MS
+const GAP_MS = 6 * LOOK_MS
 /**
  * Time that a server gives up the duty after its backups have failed; twice as long after each further time, up to `MAX_PAUSE_MS`. An
  * attempt may write a snapshot to the data folder.
