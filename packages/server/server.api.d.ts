@@ -137,6 +137,7 @@
 //   BackupDefect
 //   BackupDuty
 //   BackupError
+//   BackupGap
 //   BackupKey
 //   BackupOptions
 //   BackupSource
@@ -283,6 +284,11 @@ export interface BackupChain {
     readonly upTo: Zxid;
 }
 
+export interface BackupGap {
+    readonly after: Zxid;
+    readonly before: Zxid | undefined;
+}
+
 export interface BackupStore {
     readonly target: BackupTarget;
     readonly cryptography: Cryptography;
@@ -303,7 +309,9 @@ export declare class Catalog {
     readonly bad: readonly BadManifest[];
     private constructor();
     static read(store: BackupStore, known?: Catalog): Promise<Catalog>;
+    static readNewest(store: BackupStore): Promise<Catalog>;
     get end(): CatalogEnd | undefined;
+    get gaps(): readonly BackupGap[];
     chainOf(snapshot: SnapshotManifest): BackupChain;
     chainTo(zxid: Zxid): BackupChain;
     newestChain(): BackupChain;
@@ -328,8 +336,15 @@ export declare class BackupDuty {
     get isHeld(): boolean;
     get holder(): string | undefined;
     get lastBackupAt(): number;
-    claim(ifFreeMs: number, ifSilentMs: number, lastBackupAt: number, delayMs?: () => Promise<number>): Promise<boolean>;
+    claim({ ifFreeMs, ifSilentMs, isSubstitute, delayMs }: ClaimOptions, lastBackupAt: number): Promise<boolean>;
     release(): Promise<void>;
+}
+
+export interface ClaimOptions {
+    readonly ifFreeMs: number;
+    readonly ifSilentMs: number;
+    readonly isSubstitute?: boolean;
+    readonly delayMs?: () => Promise<number>;
 }
 
 // backup/errors.d.ts
@@ -1263,6 +1278,10 @@ export declare function readEpochs(disk: Disk, folder: string): Promise<{
     readonly current: number | undefined;
 }>;
 
+// persistence/epoch-starts.d.ts
+
+export type EpochStarts = ReadonlyMap<number, Zxid>;
+
 // persistence/errors.d.ts
 
 export declare class DamageError extends Error {
@@ -1333,6 +1352,7 @@ export declare class LogRange {
     get after(): Zxid;
     get upTo(): Zxid;
     get epochEnds(): readonly Zxid[];
+    get epochStarts(): EpochStarts;
     add(zxid: Zxid, bytes: number): void;
     truncate(zxid: Zxid): void;
     dropBefore(first: Zxid): void;
