@@ -64,6 +64,8 @@ export function httpUpgrades({
       )
       server.on('upgrade', (request: IncomingMessage, socket: PacedSocket, head: Buffer) => {
         const { source } = socket
+        // From here on it has frames.
+        socket.hasRequests = false
         opening.ready(source)
         source.setNoDelay(true)
         upgrade({

@@ -78,6 +78,22 @@ it('slices that take long are read over several turns, between which those of ot
   expect(doubles.length).toBeLessThan(6)
 })
 
+it('slices of requests end with a blank line after 128 bytes, and lose nothing', async () => {
+  const [peer, paced] = await pair()
+  paced.hasRequests = true
+  const texts = ['\r\n\r\n', '\n\n'].map((end) => `GET / HTTP/1.1\r\nHost:a${end}`.repeat(500))
+  const text = `${'x'.repeat(3000)}\r\n\r\n${texts.join('')}end`
+  const slices: string[] = []
+  paced.on('data', (chunk: Buffer) => slices.push(chunk.toString('latin1')))
+  peer.end(text)
+  await once(paced, 'end')
+  expect(slices.join('')).toBe(text)
+  const requests = slices.filter((slice) => slice.startsWith('GET'))
+  expect(Math.max(...requests.map((slice) => slice.split('GET').length - 1))).toBeLessThanOrEqual(6)
+  expect(Math.max(...slices.map(({ length }) => length))).toBe(SLICE_BYTES)
+  expect(requests.length).toBeGreaterThan(150)
+})
+
 it('a connection whose reader pauses holds back what its peer sends', async () => {
   const [peer, paced] = await pair()
   paced.pause()
