@@ -1601,6 +1601,7 @@ export declare function verifyAudit(files: readonly string[], { disk, sha256, wa
 
 export interface OpenSecretFile {
     readonly key: string;
+    readonly isConfiguration: boolean;
     readonly path: string;
     readonly evidence: string;
     readonly command: string;
@@ -1777,6 +1778,10 @@ export type ServerSettings = {
     readonly [Name in SettingName]: Rows[Name] extends Row<infer T> ? T : never;
 } & {
     readonly ensemble?: EnsembleConfiguration;
+    readonly secretsInFile?: {
+        readonly path: string;
+        readonly keys: readonly string[];
+    };
 };
 
 export type SettingName = keyof Rows;
