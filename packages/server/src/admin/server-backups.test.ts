@@ -1,4 +1,4 @@
-import { MemoryDisk, SeededRandom } from '@zabra/runtime'
+import { MemoryDisk, SeededRandom, silentLogger } from '@zabra/runtime'
 import { nodeCryptography } from '@zabra/runtime/node'
 import { syncCompression } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
@@ -16,6 +16,7 @@ import type { Member } from '../ensemble/member.ts'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer } from '../testing/test-server.ts'
 import { paced } from './paced.ts'
+import { credentialsReader } from './server-backups.ts'
 
 const MINUTE = 60_000
 const KEY = 'ab'.repeat(32)
@@ -683,4 +684,32 @@ describe('paced', () => {
     expect(snapshots.length).toBeLessThan(12)
     await server.stop()
   })
+})
+
+it('the last credentials for S3 stay in use while their file cannot be used, which is said once without its contents', async () => {
+  const disk = new MemoryDisk()
+  const put = (text: string): void => void disk.putFile('/s3', new TextEncoder().encode(text))
+  const lines: string[] = []
+  const logger = {
+    ...silentLogger,
+    error: (facts: object, line: string) => void lines.push(`${line} ${JSON.stringify(facts)}`),
+  }
+  const read = credentialsReader({ backupS3CredentialsFile: '/s3' }, { disk, logger })
+  await expect(read()).rejects.toThrow('/s3')
+  const first = 'aws_access_key_id = ada\naws_secret_access_key = hidden\n'
+  put(first)
+  expect(await read()).toMatchObject({ accessKeyId: 'ada', secretAccessKey: 'hidden' })
+  for (const spoiled of ['', first.slice(0, 40), 'hidden \0 garbage', undefined]) {
+    if (spoiled === undefined) await disk.remove('/s3')
+    else put(spoiled)
+    for (let again = 0; again < 3; again++) expect(await read()).toMatchObject({ accessKeyId: 'ada' })
+  }
+  // Of damage, and of the absence.
+  expect(lines).toHaveLength(2)
+  expect(lines.join()).not.toContain('hidden')
+  put(first.replace('ada', 'bob'))
+  expect(await read()).toMatchObject({ accessKeyId: 'bob' })
+  put('')
+  await read()
+  expect(lines).toHaveLength(3)
 })

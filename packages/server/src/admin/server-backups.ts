@@ -1,4 +1,4 @@
-import type { Platform } from '@zabra/runtime'
+import type { Disk, Platform } from '@zabra/runtime'
 import {
   BackupDuty,
   BackupError,
@@ -14,6 +14,7 @@ import {
   type BackupSource,
   type BackupStore,
   type RetentionRule,
+  type S3Credentials,
 } from '../backup/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { nextTime, type ServerSettings } from '../settings/index.ts'
@@ -79,15 +80,12 @@ export class ServerBackups implements WritesBackups {
         ? undefined
         : parseKey(new TextDecoder().decode(await disk.readFile(backupKeyFile)), cryptography, backupKeyFile)
     const rules = backupRetain === undefined ? undefined : parseRetention(backupRetain)
-    const s3 = {
-      endpoint: settings.backupS3Endpoint,
-      region: settings.backupS3Region,
-      credentials: () => readCredentials(settings, platform),
-    }
+    const credentials = credentialsReader(settings, platform)
+    const s3 = { endpoint: settings.backupS3Endpoint, region: settings.backupS3Region, credentials }
     const targets: TargetBackups[] = []
     for (const text of backupTargets) {
       const target = await openTarget(text, { ...platform, cryptography }, s3)
-      if (target.url.startsWith('s3:')) await readCredentials(settings, platform)
+      if (target.url.startsWith('s3:')) await credentials()
       const store = { target, cryptography, random, key }
       targets.push(new TargetBackups(store, settings, platform, rules))
     }
@@ -122,10 +120,35 @@ export class ServerBackups implements WritesBackups {
   }
 }
 
+/**
+ * Returns a reader of the credentials for S3, which is asked before each request. Once the file cannot be used any more, the last ones
+ * stay in use, and a line says so once for each reason.
+ */
+export function credentialsReader(
+  settings: Pick<ServerSettings, 'backupS3CredentialsFile'>,
+  { disk, logger }: Pick<Platform, 'disk' | 'logger'>,
+): () => Promise<S3Credentials> {
+  let last: S3Credentials | undefined
+  let said: string | undefined
+  return async () => {
+    try {
+      last = await readCredentials(settings, disk)
+      said = undefined
+    } catch (error) {
+      if (last === undefined) throw error
+      const reason = error instanceof Error ? error.message : String(error)
+      if (reason !== said)
+        logger.error({ reason }, 'The credentials for S3 were not read again; the old ones stay in use')
+      said = reason
+    }
+    return last
+  }
+}
+
 async function readCredentials(
-  { backupS3CredentialsFile: file }: ServerSettings,
-  { disk }: Pick<Platform, 'disk'>,
-) {
+  { backupS3CredentialsFile: file }: Pick<ServerSettings, 'backupS3CredentialsFile'>,
+  disk: Disk,
+): Promise<S3Credentials> {
   if (file !== undefined) return parseCredentials(new TextDecoder().decode(await disk.readFile(file)), file)
   throw new BackupError(
     'Expected backup.s3.credentialsFile, the file with the credentials for S3, got none. Set it.',

@@ -506,6 +506,11 @@ export const logEvents = {
     'The target does not answer, or refuses the server.',
     'Read the field `reason`, and check the target and its credentials.',
   ),
+  'backup.credentials-not-read': error(
+    'The credentials for S3 were not read again; the old ones stay in use',
+    'The file that `backup.s3.credentialsFile` names is missing, cannot be read or has other contents.',
+    'Read the field `reason`, and write the file again; it is read before each request.',
+  ),
   'backup.verified': info('Verified the newest backup by replay'),
   'backup.damaged': error(
     'The newest backup cannot be restored',
