@@ -278,6 +278,7 @@ export class HandshakeQueue {
   }
 
   #takeNext(): Handshake | undefined {
+    if (this.#places === PLACES) return undefined
     const now = this.#scheduler.now()
     const byRank = this.#starts % (STARTS_BY_RANK + 1) < STARTS_BY_RANK
     let next: { readonly host: string; readonly state: HostState; readonly handshake: Handshake } | undefined

@@ -688,7 +688,7 @@ describe('paced', () => {
 
 it('the last credentials for S3 stay in use while their file cannot be used, which is said once without its contents', async () => {
   const disk = new MemoryDisk()
-  const put = (text: string): void => void disk.putFile('/s3', new TextEncoder().encode(text))
+  const put = (text: string): void => disk.putFile('/s3', new TextEncoder().encode(text))
   const lines: string[] = []
   const logger = {
     ...silentLogger,
