@@ -763,6 +763,22 @@ describe('a round', () => {
     expect(harness.look().sent).toContain(`2: looking 1@${2 ** 52} 0 0`)
   })
 
+  it('far ahead of that of a voter that is a quorum alone does not keep a server from following it', () => {
+    const members = [1, 2, 3].map((id) => `server.${id}=h${id}:1:2`)
+    const active = parseConfiguration([...members, 'group.1=1:2:3', 'weight.2=9'].join('\n'))
+    const farAhead = (): ElectionHarness => {
+      const harness = new ElectionHarness(1).look({ active })
+      harness.receive(2, { vote: vote(2, 2 ** 30) })
+      return harness.look({ active })
+    }
+    const looking = farAhead()
+    expect(looking.election.round).toBe(2 ** 30 + 1)
+    looking.receive(2, { vote: vote(2, 1) })
+    expect([looking.election.round, looking.election.vote.leader]).toEqual([1, 2])
+    const leading = farAhead().receive(2, { state: 'leading', vote: vote(2, 1) })
+    expect(leading.otherWork).toContain('following 2')
+  })
+
   it('of a leader is not taken from a single vote far ahead', () => {
     const active = parseConfiguration('server.1=a:1:2\nserver.2=b:1:2')
     const harness = new ElectionHarness(1, { oracle: true }).look({ active })
