@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { Identity } from '../core/types.ts'
 import { ForwardedBytes, forwardLimitOf } from './forwarded-bytes.ts'
 
 const LIMIT = { maxBytes: 1000, requestBytes: 10 }
@@ -7,8 +8,11 @@ const LIMIT = { maxBytes: 1000, requestBytes: 10 }
 function fixture() {
   const forwarded = new ForwardedBytes(LIMIT)
   const points: (() => void)[] = []
-  const count = (bytes: number): boolean =>
-    forwarded.count(new Uint8Array(bytes), null, (done) => points.push(done))
+  const count = (bytes: number, identities: readonly Identity[] | null = null): boolean => {
+    const isWithin = forwarded.count(new Uint8Array(bytes), identities)
+    if (forwarded.isDue) forwarded.notePoint((done) => points.push(done))
+    return isWithin
+  }
   return { forwarded, points, count }
 }
 
@@ -35,13 +39,10 @@ it('a learner that forwards as much as the limit while an earlier request is in 
 })
 
 it('the identities of a request count', () => {
-  const { forwarded, points } = fixture()
+  const { points, count } = fixture()
   const identities = [{ scheme: 'digest', id: 'x'.repeat(500) }]
-  const done = (action: () => void): void => void points.push(action)
-  expect(forwarded.count(null, identities, done)).toBe(true)
-  expect(points).toEqual([])
-  expect(forwarded.count(null, identities, done)).toBe(true)
-  expect(points).toHaveLength(1)
+  expect([count(0, identities), points.length]).toEqual([true, 0])
+  expect([count(0, identities), points.length]).toEqual([true, 1])
 })
 
 it('a follower may forward what all members of its kind let their clients have in flight', () => {

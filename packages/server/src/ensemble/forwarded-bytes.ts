@@ -46,20 +46,21 @@ export class ForwardedBytes {
     this.#limit = limit
   }
 
-  /**
-   * Counts a request, before it is submitted. Returns whether it is within the limit. `whenFinished` calls back when all requests until now
-   * are finished, or never when the role ends.
-   */
-  count(
-    data: Uint8Array | null,
-    identities: readonly Identity[] | null,
-    whenFinished: (done: () => void) => void,
-  ): boolean {
+  /** Counts a request, before it is submitted. Where `isDue` is set afterwards, the caller calls `notePoint`. Returns whether it is within the limit. */
+  count(data: Uint8Array | null, identities: readonly Identity[] | null): boolean {
     const { maxBytes, requestBytes } = this.#limit
     this.#bytes += requestBytes + (data?.length ?? 0)
     if (identities !== null) for (const { scheme, id } of identities) this.#bytes += scheme.length + id.length
-    if (this.#bytes < maxBytes) return true
-    if (!this.#isFinished) return false
+    return this.#bytes < maxBytes || this.#isFinished
+  }
+
+  /** Whether the next point is to be noted. */
+  get isDue(): boolean {
+    return this.#isFinished && this.#bytes >= this.#limit.maxBytes
+  }
+
+  /** Notes a point. `whenFinished` calls back when all requests until now are finished, or never when the role ends. */
+  notePoint(whenFinished: (done: () => void) => void): void {
     this.#bytes = 0
     this.#isFinished = false
     whenFinished(() => {
@@ -68,7 +69,6 @@ export class ForwardedBytes {
       this.#onFinished = undefined
       onFinished?.()
     })
-    return true
   }
 
   /** Calls back once, when the requests before the point are finished. */

@@ -364,8 +364,7 @@ export class Learners {
     if (type === PacketType.stopPermit && learner.extension !== undefined)
       return this.#onStopPermit(learner, data)
     // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
-    if (type === PacketType.request && leader.heartbeat(learner.id))
-      return this.#submit(learner, { data, auth })
+    if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
 
     mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
   }
@@ -441,19 +440,22 @@ export class Learners {
     }
   }
 
-  #handle(learner: LearnerConnection, pipeline: LeaderPipeline<ClientChannel>, packet: QuorumPacket): void {
-    const { type, data } = packet
+  #handle(
+    learner: LearnerConnection,
+    pipeline: LeaderPipeline<ClientChannel>,
+    { type, data, auth }: QuorumPacket,
+  ): void {
     if (type === PacketType.ping)
       return learner.run(touchSteps(data, (id, timeout) => pipeline.touchSession(id, timeout)))
     if (type === PacketType.revalidate) {
-      if (!this.#admits(learner, pipeline, packet)) return
+      if (!this.#admits(learner, pipeline, data, auth)) return
       const { session, timeout } = decodeRevalidation(data)
       this.#context.stats.ensemble.revalidateCount++
       return pipeline.revalidateForLearner(learner, session, timeout, (valid) =>
         learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
       )
     }
-    this.#submit(learner, packet)
+    this.#submit(learner, data, auth)
   }
 
   /**
@@ -464,18 +466,21 @@ export class Learners {
   #admits(
     learner: LearnerConnection,
     pipeline: LeaderPipeline<ClientChannel>,
-    { data, auth }: Pick<QuorumPacket, 'data' | 'auth'>,
+    data: Uint8Array | null,
+    auth: readonly Identity[] | null,
   ): boolean {
     const { forwarded } = learner
-    if (forwarded.count(data, auth, (done) => pipeline.afterForwarded(learner, done))) return true
+    const isWithin = forwarded.count(data, auth)
+    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.afterForwarded(learner, done))
+    if (isWithin) return true
     if (learner.isObserver) learner.pauseUntilFinished()
     else learner.fail(forwarded.reason)
     return learner.isObserver
   }
 
-  #submit(learner: LearnerConnection, { data, auth }: Pick<QuorumPacket, 'data' | 'auth'>): void {
+  #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
     const pipeline = this.#options.pipeline()
-    if (pipeline === undefined || !this.#admits(learner, pipeline, { data, auth })) return
+    if (pipeline === undefined || !this.#admits(learner, pipeline, data, auth)) return
     const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
     const identities = forwardedIdentities(this.#context, learner, auth)
     pipeline.submitForwarded(learner, { sessionId, cxid, type, body, identities })

@@ -3,7 +3,7 @@ import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { isFinal, NO_CLUSTER, type ServerId } from '../core/quorum/index.ts'
 import type { LearnerSessions } from '../core/sessions/index.ts'
-import type { Zxid } from '../core/types.ts'
+import type { Identity, SessionId, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeLearnerInfo,
@@ -301,21 +301,33 @@ export class ObserverMasterRole {
     }
   }
 
+  /** Counts a request before it is forwarded. An observer with too many in flight is not read until they are fewer. */
+  #count(
+    observer: LearnerConnection,
+    session: SessionId,
+    data: Uint8Array | null,
+    auth: readonly Identity[] | null,
+  ): void {
+    const { forwarded } = observer
+    const isWithin = forwarded.count(data, auth)
+    const { pipeline } = this.#follower
+    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.syncForObserver(session, observer.id, done))
+    if (!isWithin) observer.pauseUntilFinished()
+  }
+
   #handle(observer: LearnerConnection, { type, data, auth }: QuorumPacket): void {
     const { pipeline, sessions } = this.#follower
     if (type === PacketType.ping)
       return observer.run(touchSteps(data, (id, timeout) => sessions.touchFromObserver(id, timeout)))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
+      this.#count(observer, session, data, auth)
       const onRevalidated = (valid: boolean): void =>
         observer.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
       return pipeline.revalidate(session, timeout, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    const isWithin = observer.forwarded.count(data, auth, (done) =>
-      pipeline.syncForObserver(sessionId, observer.id, done),
-    )
-    if (!isWithin) observer.pauseUntilFinished()
+    this.#count(observer, sessionId, data, auth)
     const identities = forwardedIdentities(this.#context, observer, auth)
     pipeline.forwardFromObserver({ sessionId, ...request, identities }, observer.id, () =>
       observer.send(PacketType.sync, 0),
