@@ -180,8 +180,8 @@ export class FourLetterCommands implements CommandExecutor {
     return `Environment:\n${entries.map(([name, value]) => `${name}=${value}\n`).join('')}`
   }
 
-  #crst(): string {
-    resetConnectionStats(this.#server)
+  async #crst(): Promise<string> {
+    await resetConnectionStats(this.#server)
     return 'Connection stats reset.\n'
   }
 

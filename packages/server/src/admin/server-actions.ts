@@ -89,7 +89,6 @@ export function resetObserverStats({ role }: ServerReport): void {
   for (const observer of role.member?.observers ?? []) observer.resetStats()
 }
 
-/** Resets the statistics of each connection (`crst`). */
-export function resetConnectionStats({ connections }: ServerReport): void {
-  for (const { replyWriter } of connections) replyWriter.stats.reset()
-}
+/** Resets the statistics of each connection (`crst`), over turns of the event loop. */
+export const resetConnectionStats = (server: ServerReport): Promise<void> =>
+  server.forEachConnection(({ replyWriter }) => replyWriter.stats.reset())

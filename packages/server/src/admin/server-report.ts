@@ -59,4 +59,6 @@ export interface ServerReport {
   readonly isReadOnly: boolean
   /** Runs something that changes connections or the pipeline. */
   runTurn(action: () => void): void
+  /** Calls `action` for each connection, over several turns, until it returns false. Always resolves. */
+  forEachConnection(action: (connection: ConnectionReport) => boolean | void): Promise<void>
 }

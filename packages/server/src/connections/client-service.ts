@@ -22,8 +22,9 @@ import type { ClientChannel } from './client-channel.ts'
 import { ConnectionRegistry } from './connection-registry.ts'
 import { dataLimits } from './data-limits.ts'
 import { DeferredReads } from './deferred-reads.ts'
-import { RequestThrottler } from './flow-control.ts'
+import { RequestThrottler, type ThrottledChannel } from './flow-control.ts'
 import { FlushQueue } from './flush-queue.ts'
+import { inSlices } from './in-slices.ts'
 import { PipelineRoom } from './pipeline-room.ts'
 import type { Command } from './protocol-detector.ts'
 import { MemoryBudget } from './memory-budget.ts'
@@ -155,8 +156,13 @@ export class ClientService {
   readonly #laterTurns: LaterTurns
   readonly #sessionIds: SessionIdGenerator
   readonly #onFailure: (error: unknown) => void
+  /** Whether the sessions of clients that are not read are being extended. */
+  #isTouching = false
   #depth = 0
+  /** Whether events are ignored: the role has ended, or the server has failed. */
   #isStopped = false
+  /** Resolves when all connections are closed; undefined before the end of the role. */
+  #ended: Promise<void> | undefined
 
   constructor({
     settings,
@@ -214,9 +220,14 @@ export class ClientService {
       holders: this.connections,
       sessions: () => sessions.size + (this.localSessions?.size ?? 0),
     })
-    this.throttler = new RequestThrottler(() => this.pipeline.outstanding, outstandingLimit, stats)
+    this.throttler = new RequestThrottler({
+      outstanding: () => this.pipeline.outstanding,
+      limit: outstandingLimit,
+      stats,
+      runLater,
+    })
     this.flushQueue = new FlushQueue(runLater, () => clock.monotonic(), stats.watches.latency)
-    this.deferredReads = new DeferredReads(tree, runLater)
+    this.deferredReads = new DeferredReads({ tree, clock, runLater })
     this.pipelineRoom = new PipelineRoom({ clock, runLater, servers })
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     this.slicedWork = new SlicedWork(clock, runLater)
@@ -257,6 +268,7 @@ export class ClientService {
           ...limits,
         }),
       defer: runLater,
+      hasDeferredReads: () => this.deferredReads.size > 0,
       onSessionCreated: ({ id, timeout }) => {
         const channel = this.connections.ofSession(id)
         if (channel === undefined) return
@@ -304,7 +316,7 @@ export class ClientService {
     if (this.#depth++ === 0) this.turnTime = this.platform.clock.monotonic()
     try {
       action()
-      if (this.#depth === 1) {
+      if (this.#depth === 1 && !this.#isStopped) {
         // A write of any connection may have completed, which frees room for the writes of throttled ones.
         this.throttler.release()
         this.flushQueue.flush()
@@ -333,14 +345,23 @@ export class ClientService {
   }
 
   /**
-   * Ends the role. In-flight requests get no reply; connections close because their outcome is unknown. Global sessions continue
-   * on other servers, local ones end.
+   * Ends the role: from this call on nothing is read or answered. In-flight requests get no reply; connections close because their
+   * outcome is unknown. Global sessions continue on other servers, local ones end. Resolves when all connections are closed, over
+   * turns of the event loop.
    */
-  endRole(reason: string): void {
+  endRole(reason: string): Promise<void> {
     this.isAccepting = false
-    this.pipeline.end()
-    for (const channel of this.connections) channel.destroy('role_ended', reason)
     this.#isStopped = true
+    this.pipeline.end()
+    const { clock } = this.platform
+    this.#ended ??= new Promise((resolve) => {
+      inSlices(this.connections, (channel) => channel.destroy('role_ended', reason), {
+        now: () => clock.monotonic(),
+        runLater: (slice) => clock.immediate(slice),
+        done: resolve,
+      })
+    })
+    return this.#ended
   }
 
   /**
@@ -358,31 +379,66 @@ export class ClientService {
         cancel()
         resolve()
       }
-      this.runTurn(() => {
-        for (const channel of this.connections) {
-          left++
-          channel.finishRequests(onAnswered)
-        }
-      })
-      onAnswered()
+      void this.forEachConnection((channel) => {
+        left++
+        channel.finishRequests(onAnswered)
+      }).then(onAnswered)
     })
-    this.runTurn(() => {
-      for (const channel of this.connections) channel.closeAfterFlush('stopping', reason)
-    })
+    await this.forEachConnection((channel) => channel.closeAfterFlush('stopping', reason))
     if (this.connections.size > 0) {
       await new Promise<void>((resolve) => {
         this.connections.whenEmpty(resolve)
         this.platform.clock.after(LAST_BYTES_MS, 'clients that do not read their last bytes', resolve)
       })
     }
-    for (const channel of this.connections) channel.destroy('stopping', reason)
+    await this.forEachConnection((channel) => channel.destroy('stopping', reason))
   }
 
-  /** Extends the sessions of clients whose pings this server does not read, for a leader that would expire them. */
+  /**
+   * Calls `action` for each connection, over several turns, until it returns false. Resolves after the last one, or when the role has
+   * ended.
+   */
+  forEachConnection(action: (channel: ClientChannel) => boolean | void): Promise<void> {
+    const { clock } = this.platform
+    return new Promise((resolve) => {
+      const run = (slice: () => void): void => {
+        this.runTurn(slice)
+        if (this.#isStopped) resolve()
+      }
+      run(() =>
+        inSlices(this.connections, action, {
+          now: () => clock.monotonic(),
+          runLater: (slice) => clock.immediate(() => run(slice)),
+          done: resolve,
+        }),
+      )
+    })
+  }
+
+  /**
+   * Extends the sessions of clients whose pings this server does not read, for a leader that would expire them: some in each turn. Does
+   * nothing while an earlier call is under way.
+   */
   touchThrottled(): void {
-    for (const session of this.throttler.sessions()) if (!session.isClosing) this.touchSession(session)
-    for (const { session, flow } of this.backlogged)
-      if (session !== undefined && !session.isClosing && flow.isThrottled) this.touchSession(session)
+    if (this.#isTouching) return
+    this.#isTouching = true
+    inSlices(
+      this.#unread(),
+      ({ session, flow }) => {
+        if (session !== undefined && !session.isClosing && flow.isThrottled) this.touchSession(session)
+      },
+      {
+        now: () => this.platform.clock.monotonic(),
+        runLater: (slice) => this.runLater(slice),
+        done: () => (this.#isTouching = false),
+      },
+    )
+  }
+
+  /** Yields the connections that may not be read now. */
+  *#unread(): Generator<ThrottledChannel> {
+    yield* this.throttler.channels
+    yield* this.backlogged
   }
 
   /** Forgets a closed connection with its watches. */

@@ -2,6 +2,7 @@ import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { PieceWriter } from '../core/piece-writer.ts'
 import type { Session } from '../core/sessions/index.ts'
+import { ITEMS_PER_TURN } from './in-slices.ts'
 import type { ServerStats } from './stats.ts'
 
 /** A connection with more unsent bytes is closed: the client requests more than it reads. */
@@ -195,41 +196,55 @@ export interface ThrottledChannel {
   readonly session: Session | undefined
 }
 
+export interface RequestThrottlerOptions {
+  /** Returns the writes in flight. */
+  readonly outstanding: () => number
+  /** Returns how many of them are allowed now. */
+  readonly limit: () => number
+  readonly stats: Pick<ServerStats, 'requestsThrottled'>
+  /** Runs a function in a later turn, each of which ends with a `release`. */
+  readonly runLater: (action: () => void) => void
+}
+
 /** Stops reading the connections of writing clients while too many writes are in flight (`globalOutstandingLimit`). */
 export class RequestThrottler {
-  readonly #outstanding: () => number
-  readonly #limit: () => number
-  readonly #stats: ServerStats
+  readonly #options: RequestThrottlerOptions
+  /** In the order in which they were throttled. */
   readonly #throttled = new Set<ThrottledChannel>()
+  /** Whether a later turn releases more. */
+  #isReleasing = false
 
-  /** `outstanding` returns the writes in flight, `limit` how many of them are allowed now. */
-  constructor(outstanding: () => number, limit: () => number, stats: ServerStats) {
-    this.#outstanding = outstanding
-    this.#limit = limit
-    this.#stats = stats
+  constructor(options: RequestThrottlerOptions) {
+    this.#options = options
   }
 
   /** Stops reading a connection, if the server is overloaded, until `release` finds that it is not. */
   throttle(channel: ThrottledChannel): void {
     if (!this.#isOverloaded()) return
-    this.#stats.requestsThrottled++
+    this.#options.stats.requestsThrottled++
     this.#throttled.add(channel)
     channel.flow.pause(PauseReason.overload)
   }
 
-  /** Reads the throttled connections again, unless the server is still overloaded. */
+  /** Reads throttled connections again, some in each turn, the first ones first, unless the server is still overloaded. */
   release(): void {
-    if (this.#throttled.size === 0 || this.#isOverloaded()) return
-    for (const channel of this.#throttled) channel.flow.resume(PauseReason.overload)
-    this.#throttled.clear()
+    if (this.#throttled.size === 0 || this.#isReleasing || this.#isOverloaded()) return
+    let left = ITEMS_PER_TURN
+    for (const channel of this.#throttled) {
+      if (left-- === 0) break
+      this.#throttled.delete(channel)
+      channel.flow.resume(PauseReason.overload)
+    }
+    if (this.#throttled.size === 0) return
+    this.#isReleasing = true
+    this.#options.runLater(() => (this.#isReleasing = false))
   }
 
-  /** Sessions of the connections that are not read: their pings wait in the sockets. */
-  *sessions(): Generator<Session> {
-    for (const { session } of this.#throttled) if (session !== undefined) yield session
+  /** The connections that are not read: their pings wait in the sockets. */
+  get channels(): Iterable<ThrottledChannel> {
+    return this.#throttled
   }
 
-  /** Connections that are not read. */
   get size(): number {
     return this.#throttled.size
   }
@@ -239,6 +254,6 @@ export class RequestThrottler {
   }
 
   #isOverloaded(): boolean {
-    return this.#outstanding() > this.#limit()
+    return this.#options.outstanding() > this.#options.limit()
   }
 }

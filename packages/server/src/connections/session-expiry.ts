@@ -3,13 +3,10 @@ import type { AuditLog } from '../audit/index.ts'
 import type { RequestPipeline } from '../pipeline/index.ts'
 import type { Clock } from '@zabra/runtime'
 import type { ConnectionRegistry } from './connection-registry.ts'
+import { inSlices } from './in-slices.ts'
 import { formatSessionId } from './log-context.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { ServerStats } from './stats.ts'
-
-/** The most expired sessions that are closed in one turn of the event loop, and the most milliseconds for that. */
-const CLOSED_PER_TURN = 100
-const CLOSING_MS = 2
 
 const EXPIRED = 'A session expired'
 /** Lines about expired sessions in ten seconds. */
@@ -78,7 +75,8 @@ export class SessionExpiry {
   #close(expired: readonly Session[], close: (session: Session) => void): void {
     const { clock, runLater } = this.#options
     this.#closing++
-    closeInSlices(expired, close, { now: () => clock.monotonic(), runLater, done: () => this.#closing-- })
+    // All of them are marked as closing already.
+    inSlices(expired, close, { now: () => clock.monotonic(), runLater, done: () => this.#closing-- })
   }
 
   #expire(session: Session): void {
@@ -105,22 +103,4 @@ export class SessionExpiry {
     stats.sessionsExpired++
     connections.ofSession(id)?.destroy('session_expired', 'Closed: its session expired')
   }
-}
-
-/**
- * Closes expired sessions, some in each turn of the event loop, at least one, and calls `done`. All of them are marked as closing
- * already.
- */
-export function closeInSlices(
-  expired: readonly Session[],
-  close: (session: Session) => void,
-  turns: { now(): number; runLater(action: () => void): void; done(): void },
-): void {
-  if (expired.length === 0) return turns.done()
-  const count = Math.min(expired.length, CLOSED_PER_TURN)
-  const until = turns.now() + CLOSING_MS
-  let closed = 0
-  do close(expired[closed++]!)
-  while (closed < count && turns.now() < until)
-  turns.runLater(() => closeInSlices(expired.slice(closed), close, turns))
 }

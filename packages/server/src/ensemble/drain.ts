@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '@zabra/runtime'
 import type { ClientPorts } from '../connections/client-ports.ts'
-import type { ConnectionRegistry } from '../connections/connection-registry.ts'
+import type { ClientService } from '../connections/client-service.ts'
 
 /** How often a server that drains closes some connections, in milliseconds. */
 const STEP_MS = 100
@@ -10,6 +10,8 @@ export class Drain {
   readonly #clientPorts: ClientPorts
   readonly #clock: Clock
   #cancel: Cancel = () => {}
+  /** The number of the last step; each goes on over turns of the event loop. */
+  #lastStep = 0
 
   constructor(clientPorts: ClientPorts, clock: Clock) {
     this.#clientPorts = clientPorts
@@ -22,7 +24,7 @@ export class Drain {
 
   /** Starts, or starts anew. All connections are closed after `ms`; 0 closes none. */
   start(ms: number): void {
-    this.#cancel()
+    this.stop()
     this.#clientPorts.isDraining = true
     const connections = this.#clientPorts.service?.connections.size ?? 0
     const steps = Math.ceil(ms / STEP_MS)
@@ -32,6 +34,7 @@ export class Drain {
   /** Accepts sessions again. */
   stop(): void {
     this.#cancel()
+    this.#lastStep++
     this.#clientPorts.isDraining = false
   }
 
@@ -39,20 +42,23 @@ export class Drain {
   #step(stepsLeft: number, perStep: number): void {
     this.#cancel = this.#clock.after(STEP_MS, 'next connections of a drain', () => {
       const { service } = this.#clientPorts
-      if (service !== undefined)
-        service.runTurn(() => closeDownTo(Math.ceil(perStep * (stepsLeft - 1)), service.connections))
+      const left = Math.ceil(perStep * (stepsLeft - 1))
+      if (service !== undefined) this.#closeDownTo(left, service)
       if (stepsLeft > 1) this.#step(stepsLeft - 1, perStep)
     })
   }
-}
 
-/** Closes connections until `left` are open: all of them when that is none, otherwise only those that wait for no reply. */
-function closeDownTo(left: number, connections: ConnectionRegistry): void {
-  let count = connections.size - left
-  for (const channel of connections) {
-    if (count <= 0) return
-    if (left > 0 && channel.requests.length > 0) continue
-    channel.closeAfterFlush('drained', 'Closed: the server drains')
-    count--
+  /** Closes connections until `left` are open: all of them when that is none, otherwise only those that wait for no reply. */
+  #closeDownTo(left: number, service: ClientService): void {
+    const step = ++this.#lastStep
+    let count = service.connections.size - left
+    void service.forEachConnection((channel) => {
+      // A later step closes what this one has not closed yet.
+      if (count <= 0 || step !== this.#lastStep) return false
+      if (left > 0 && channel.requests.length > 0) return true
+      channel.closeAfterFlush('drained', 'Closed: the server drains')
+      count--
+      return true
+    })
   }
 }

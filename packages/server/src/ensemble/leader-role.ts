@@ -213,7 +213,7 @@ export class LeaderRole implements ActiveRole {
     this.#mailbox.stop()
     this.#cancelTick()
     this.#levels.end()
-    this.#clients?.end(reason)
+    void this.#clients?.end(reason)
     this.#learners?.keepSynced()
   }
 
@@ -224,9 +224,10 @@ export class LeaderRole implements ActiveRole {
     this.#cancelYield()
     this.#context.stopPermit.disconnect(this.#stopPermits)
     this.#levels.end()
-    this.#clients?.end(reason)
+    const closed = this.#clients?.end(reason)
     this.#confirmations.clear()
     await this.#learners?.close()
+    await closed
     // A write to disk that has begun ends before the next role reads the disk.
     await this.#storing
   }

@@ -248,12 +248,13 @@ export class LearnerRole implements ActiveRole {
     this.#dialing.abort()
     this.#mailbox.stop()
     this.#cancelTick()
-    this.#clients?.end(reason)
+    const closed = this.#clients?.end(reason)
     this.#context.stopPermit.disconnect(this.#stopPermits)
     this.#connection?.close()
     this.#durability.snapshotBytes.end(new Error('The role has ended'))
     await this.#observers?.end()
     await this.#observersEnded
+    await closed
     // Work on the disk that has begun ends before the next role reads the disk.
     await this.#executor.stop()
   }

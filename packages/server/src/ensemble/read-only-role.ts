@@ -19,7 +19,8 @@ export class ReadOnlyRole {
     this.#clients.open()
   }
 
-  end(): void {
-    this.#clients.end('Closed: this server has a leader again')
+  /** Ends the role. Resolves when all connections are closed. */
+  end(): Promise<void> {
+    return this.#clients.end('Closed: this server has a leader again')
   }
 }

@@ -100,12 +100,15 @@ export class RoleClients<P extends RequestPipeline> {
     await this.service.closeConnections(syncLimit * tickTimeMs)
   }
 
-  /** Closes all connections. Requests in flight get no reply: their outcome is unknown when a role ends. */
-  end(reason: string): void {
+  /**
+   * Serves no client from now on. Requests in flight get no reply: their outcome is unknown when a role ends. Resolves when all
+   * connections are closed.
+   */
+  end(reason: string): Promise<void> {
     this.#cancelExpiry()
     this.#containers?.stop()
     this.#context.clientPorts.detach(this.service)
-    this.service.endRole(reason)
+    return this.service.endRole(reason)
   }
 
   #scheduleExpiry(): void {

@@ -205,8 +205,7 @@ export class RoleManager {
     this.#isStopped = true
     for (const cancel of this.#timers.splice(0)) cancel()
     this.#election?.stop()
-    this.#readOnly?.end()
-    this.#readOnly = undefined
+    this.#endReadOnly()
     this.#replacement?.undecided(reason)
   }
 
@@ -467,8 +466,7 @@ export class RoleManager {
   #enterRole(state: RoleState, leader: ServerId, nonVotingEpoch?: number): void {
     if (this.#isStopped) return
     for (const cancel of this.#timers.splice(0)) cancel()
-    this.#readOnly?.end()
-    this.#readOnly = undefined
+    this.#endReadOnly()
     this.#state = state
     const { membership, failed } = this.#context
     const events: RoleEvents = {
@@ -488,6 +486,13 @@ export class RoleManager {
       this.#logStep({ id: 'election.decided', self: membership.self, leader }, electedSentence(state, leader))
     if (role instanceof LeaderRole && this.#election?.canLeadAlone === true) role.setOracle(true)
     role.begin().catch(failed)
+  }
+
+  /** Ends the role without a leader. Its connections are closed over turns of the event loop, for which a close waits. */
+  #endReadOnly(): void {
+    const closed = this.#readOnly?.end()
+    this.#readOnly = undefined
+    if (closed !== undefined) this.#transitions = this.#transitions.then(() => closed)
   }
 
   #onEstablished(epoch: number): void {

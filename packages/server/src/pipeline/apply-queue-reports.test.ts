@@ -22,6 +22,7 @@ function given({ forgetSteps = 1 } = {}) {
     watchNotifier: { zxid: -1, ancestorsVisited: 0, created() {} },
     clock: new ManualClock(),
     defer: (action: () => void) => deferred.push(action),
+    hasDeferredReads: () => false,
     preparer: { forgetApplied: () => --left <= 0 },
     lastZxid: 0,
     applySession: (id: bigint, txn: Txn, its: WriteCallback | undefined) =>

@@ -26,6 +26,7 @@ class QueueFixture {
       watchNotifier: this.#notifier,
       clock: this.clock,
       defer: (action: () => void) => this.#deferred.push(action),
+      hasDeferredReads: () => false,
       preparer: { forgetApplied: () => true },
       lastZxid: 0,
       applySession: () => {},

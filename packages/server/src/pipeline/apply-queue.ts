@@ -22,12 +22,14 @@ import type { AcceptedWrite, PipelineContext, WriteCallback } from './types.ts'
 const MAX_PER_TURN = 500
 const MAX_TURN_MS = 2
 const CLOCK_INTERVAL = 4
+/** The most syncs that are done in one turn: each has a reply, and may be followed by requests that waited for it. */
+const MAX_SYNCS_PER_TURN = 100
 /** The most pending changes that are dropped from the pending tree in one step. */
 const FORGOTTEN_PER_STEP = STEP * 10
 
 export interface ApplyQueueOptions<L extends NotifiedWatcher> extends Pick<
   PipelineContext<L>,
-  'tree' | 'watchNotifier' | 'defer' | 'clock' | 'onSessionUserStored'
+  'tree' | 'watchNotifier' | 'defer' | 'hasDeferredReads' | 'clock' | 'onSessionUserStored'
 > {
   readonly preparer: Preparer
   /** The last transaction before the first write. */
@@ -47,7 +49,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   /** Writes in the queue that no client of this server sent: those of learners, which limit what they forward, and of the server itself. */
   #foreign = 0
   /** Callbacks that wait until everything up to a zxid is applied. */
-  #syncs: { readonly after: Zxid; readonly done: () => void }[] = []
+  readonly #syncs = new RingBuffer<{ readonly after: Zxid; readonly done: () => void } | undefined>(undefined)
   readonly #applying: SlicedQueue
   /** Whether a later turn continues to apply what is committed. */
   #isDeferred = false
@@ -98,7 +100,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   drain(): void {
     while (this.isBusy) {
       this.#applying.drain()
-      this.#advance()
+      this.#advance(true)
     }
   }
 
@@ -114,7 +116,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   /** Calls all waiting callbacks. */
   releaseAll(): void {
-    this.#releaseSyncs(Infinity)
+    while (this.#syncs.length > 0) this.#syncs.shift()!.done()
   }
 
   /** Calls no callback any more. Finishes the transaction that is being applied: the tree, and its sessions, must be consistent. */
@@ -122,7 +124,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#hasEnded = true
     this.#queue.clear()
     this.#foreign = 0
-    this.#syncs = []
+    this.#syncs.clear()
     this.#applying.drainCurrent()
   }
 
@@ -151,9 +153,11 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   }
 
   /** Applies committed transactions until one takes several turns, or this turn has done enough. */
-  #advance(): void {
-    // Syncs behind a large transaction are done before the next transaction begins.
+  #advance(isDraining = false): void {
+    // Syncs and reads behind a large transaction are done before the next transaction begins.
     this.#releaseAppliedSyncs()
+    if (!isDraining && this.#isNextCommitted() && this.#options.hasDeferredReads())
+      return this.#advanceLater(true)
     const { clock, watchNotifier } = this.#options
     const end = clock.monotonic() + MAX_TURN_MS
     let visited = watchNotifier.ancestorsVisited
@@ -177,7 +181,14 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   /** Releases syncs only while the tree is consistent: their callbacks answer reads. */
   #releaseAppliedSyncs(): void {
-    if (this.#syncs.length > 0 && !this.#applying.isBusy) this.#releaseSyncs(this.#applied())
+    if (this.#syncs.length === 0 || this.#applying.isBusy) return
+    const { clock } = this.#options
+    const end = clock.monotonic() + MAX_TURN_MS
+    const zxid = this.#applied()
+    for (let left = MAX_SYNCS_PER_TURN; this.#hasSyncUpTo(zxid); left--) {
+      if (left === 0 || clock.monotonic() >= end) return this.#advanceLater()
+      this.#syncs.shift()!.done()
+    }
   }
 
   #isNextCommitted(): boolean {
@@ -238,8 +249,9 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#answered = header.zxid
   }
 
-  #releaseSyncs(zxid: Zxid): void {
-    while (this.#syncs.length > 0 && this.#syncs[0]!.after <= zxid) this.#syncs.shift()!.done()
+  #hasSyncUpTo(zxid: Zxid): boolean {
+    const { first } = this.#syncs
+    return first !== undefined && first.after <= zxid
   }
 }
 

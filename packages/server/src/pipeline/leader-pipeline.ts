@@ -56,6 +56,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   #deferred = 0
   /** Syncs, and refusals of sessions, that wait for a confirmation of leadership. */
   #confirming = 0
+  /** Those that are confirmed: one confirmation may be that of very many. */
+  readonly #confirmed: SlicedQueue
   #hasEnded = false
   /** Learners whose connections are closed, while actions of theirs may still wait. */
   readonly #gone = new WeakSet<object>()
@@ -70,6 +72,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
       applySession: (id, txn, callback) => this.#sessions.apply(id, txn, callback),
     })
     this.#preparing = new SlicedQueue(options)
+    this.#confirmed = new SlicedQueue({ ...options, maxWaiting: Infinity })
     this.#learnerOrder = new LearnerRequestOrder({
       sync: (learner, done) =>
         this.#inOrder(undefined, () =>
@@ -253,6 +256,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#hasEnded = true
     this.#learnerOrder.clear()
     this.#applyQueue.end()
+    this.#confirmed.abort()
     this.#dropWaiting()
   }
 
@@ -319,10 +323,12 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   /** Calls back when a quorum has confirmed that this server leads and everything committed by then is applied. */
   #confirmLeadership(done: () => void): void {
     this.#confirming++
-    this.#options.quorum.confirmLeadership(() => {
-      if (this.#hasEnded || this.proposer.hasDropped) return
-      this.#confirming--
-      this.#applyQueue.afterCommitted(done)
-    })
+    this.#options.quorum.confirmLeadership(() =>
+      this.#confirmed.runInOrder(() => {
+        if (this.#hasEnded || this.proposer.hasDropped) return
+        this.#confirming--
+        this.#applyQueue.afterCommitted(done)
+      }),
+    )
   }
 }

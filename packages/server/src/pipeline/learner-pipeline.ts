@@ -7,6 +7,7 @@ import {
   SESSION_USER_XID,
   type PartCallback,
 } from '../core/tree/index.ts'
+import { RingBuffer } from '../core/ring-buffer.ts'
 import { SessionMap } from '../core/session-map.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
@@ -106,7 +107,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   readonly #options: LearnerPipelineOptions<L>
   readonly #digests: DigestHistory
   readonly #pending = new SessionMap<PendingRequest[]>()
-  readonly #syncs: PendingSync[] = []
+  readonly #syncs = new RingBuffer<PendingSync | undefined>(undefined)
   #nextPosition = 0
   readonly #revalidations = new SessionMap<PendingRevalidation[]>()
   /** Undefined on a server without observers, whose sessions have one route. */
@@ -119,7 +120,8 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   constructor(options: LearnerPipelineOptions<L>) {
     this.#options = options
-    this.#applying = new SlicedQueue(options)
+    // `LearnerFlowControl` bounds what waits.
+    this.#applying = new SlicedQueue({ ...options, isHeldUp: options.hasDeferredReads, maxWaiting: Infinity })
     this.#digests = new DigestHistory(options.tree)
     const { sessions, hasObservers = false } = options
     if (hasObservers) this.#routes = new SessionRoutes((id) => sessions.get(id) !== undefined)
@@ -256,8 +258,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   /** Completes the oldest sync (SYNC), after the transactions that are committed. */
   completeSync(): void {
-    if (this.#applying.isBusy) this.#applying.add({ begin: () => (this.#completeSync(), undefined) })
-    else this.#completeSync()
+    this.#applying.runInOrder(() => this.#completeSync())
   }
 
   #completeSync(): void {
@@ -272,9 +273,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   /** Completes the oldest revalidation of a session (REVALIDATE), after the transactions that are committed: they may tell its user. */
   completeRevalidation(id: SessionId, valid: boolean): void {
-    if (this.#applying.isBusy)
-      this.#applying.add({ begin: () => (this.#completeRevalidation(id, valid), undefined) })
-    else this.#completeRevalidation(id, valid)
+    this.#applying.runInOrder(() => this.#completeRevalidation(id, valid))
   }
 
   #completeRevalidation(id: SessionId, valid: boolean): void {
@@ -293,7 +292,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     this.#hasEnded = true
     this.#pending.clear()
     this.#revalidations.clear()
-    this.#syncs.length = 0
+    this.#syncs.clear()
     this.#outstanding = 0
     // The tree and its sessions must not stay inconsistent. One that is still decoded stops, as those that wait: they are in the log.
     this.#applying.drainCurrent()

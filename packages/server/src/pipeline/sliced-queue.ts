@@ -1,4 +1,5 @@
 import type { Clock } from '@zabra/runtime'
+import { RingBuffer } from '../core/ring-buffer.ts'
 import { STEPS_PER_TURN } from '../core/steps.ts'
 import type { Txn } from '../core/types.ts'
 
@@ -7,7 +8,7 @@ const SLICE_MS = 1
 /** Milliseconds of one turn for tasks that are done at once, looked at after every `TASKS_PER_CHECK`. */
 const TASKS_MS = 2
 const TASKS_PER_CHECK = 4
-/** Tasks that may wait for their turn. More of them run without a limit of time: a sender that is faster must be held up by its socket (`LearnerFlowControl`). */
+/** Tasks that may wait for their turn. More of them run without a limit of time: a sender that is faster must be held up by its socket. */
 const MAX_WAITING = 1000
 /** Watched ancestors of a changed path that take a tenth of a millisecond. */
 export const MANY_ANCESTORS = 500
@@ -26,6 +27,10 @@ export interface SliceScheduler {
   /** Runs an action in a later turn of the event loop. */
   readonly defer: (action: () => void) => void
   readonly clock: Pick<Clock, 'monotonic'>
+  /** Whether no task may begin now; a later turn asks again. By default never. */
+  readonly isHeldUp?: () => boolean
+  /** Tasks that may wait: Infinity where something else bounds them; 1,000 by default. */
+  readonly maxWaiting?: number
 }
 
 /** A task that runs at once, or in steps between which the event loop runs other work. */
@@ -42,7 +47,7 @@ export interface SlicedTask {
  */
 export class SlicedQueue {
   readonly #scheduler: SliceScheduler
-  #waiting: SlicedTask[] = []
+  readonly #waiting = new RingBuffer<SlicedTask | undefined>(undefined)
   #current: SlicedTask | undefined
   #steps: Generator<void> | undefined
   #isInStep = false
@@ -59,9 +64,17 @@ export class SlicedQueue {
     this.#scheduler = scheduler
   }
 
-  /** Whether an added task would wait: one is in progress, or waits, or this turn has done enough. */
+  /** Whether an added task would wait: one is in progress, or waits, or this turn has done enough, or the queue is held up. */
   get isBusy(): boolean {
+    return this.#hasTasks || this.#isHeldUp
+  }
+
+  get #hasTasks(): boolean {
     return this.#current !== undefined || this.#waiting.length > 0 || this.#isResting
+  }
+
+  get #isHeldUp(): boolean {
+    return this.#scheduler.isHeldUp?.() === true
   }
 
   /** Tasks that are in progress or wait. */
@@ -70,9 +83,16 @@ export class SlicedQueue {
   }
 
   add(task: SlicedTask): void {
-    const isBusy = this.isBusy
+    const hasTasks = this.#hasTasks
     this.#waiting.push(task)
-    if (!isBusy) this.#run()
+    if (!hasTasks) this.#run()
+  }
+
+  /** Runs an action now, or behind the tasks once this turn has done enough. */
+  runInOrder(action: () => void): void {
+    if (this.isBusy) return this.add({ begin: () => (action(), undefined) })
+    action()
+    this.countRun(false)
   }
 
   /** Counts a task that was done at once, outside of the queue. When such tasks take long, those that follow wait for a later turn. */
@@ -109,24 +129,28 @@ export class SlicedQueue {
 
   /** Finishes all tasks in this turn. */
   drain(): void {
-    while (this.isBusy && !this.#isInStep) {
+    while (this.#hasTasks && !this.#isInStep) {
       this.drainCurrent()
-      this.#run()
+      this.#run(true)
     }
   }
 
   /** Drops all tasks, the current one included. */
   abort(): void {
-    const dropped = this.#current === undefined ? this.#waiting : [this.#current, ...this.#waiting]
-    this.#waiting = []
+    const dropped = [this.#current, ...this.#waiting]
+    this.#waiting.clear()
     this.#current = this.#steps = undefined
-    for (const task of dropped) task.onDropped?.()
+    for (const task of dropped) task?.onDropped?.()
   }
 
-  #run(): void {
-    const { clock } = this.#scheduler
+  #run(isDraining = false): void {
+    const { clock, maxWaiting = MAX_WAITING } = this.#scheduler
     let end = 0
     for (let begun = 1; this.#current === undefined; begun++) {
+      if (!isDraining && this.#waiting.length > 0 && this.#isHeldUp) {
+        this.#hasMore = true
+        return this.#schedule()
+      }
       const task = this.#waiting.shift()
       if (task === undefined) return
       this.#current = task
@@ -137,7 +161,7 @@ export class SlicedQueue {
       if (begun === 1) end = clock.monotonic() + TASKS_MS
       else if (
         begun % TASKS_PER_CHECK === 0 &&
-        this.#waiting.length < MAX_WAITING &&
+        this.#waiting.length < maxWaiting &&
         clock.monotonic() >= end
       ) {
         this.#hasMore = true

@@ -132,6 +132,8 @@ export interface PipelineContext<L extends NotifiedWatcher> {
   readonly turnTime: () => number
   /** Runs an action in a later turn of the event loop. */
   readonly defer: (action: () => void) => void
+  /** Whether reads wait that came while a transaction was applied in steps: no other is applied before them. */
+  readonly hasDeferredReads: () => boolean
   /** Called when a session is global; it may have been a local one until then. */
   readonly onSessionCreated: (session: Session) => void
   /** Called when the user of a session is stored in the tree. */

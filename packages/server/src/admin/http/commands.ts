@@ -63,9 +63,9 @@ function command(
 }
 
 /** Returns the work of a command whose answer has no members of its own. */
-function after(action: (server: ServerReport) => void): AdminCommand['run'] {
-  return ({ server }) => {
-    action(server)
+function after(action: (server: ServerReport) => void | Promise<void>): AdminCommand['run'] {
+  return async ({ server }) => {
+    await action(server)
     return NO_MEMBERS
   }
 }
@@ -299,14 +299,12 @@ async function shedConnections({ server, request }: CommandContext): Promise<Mem
   const percentage = await numberIn(request.body, 'percentage', { max: 100, byDefault: undefined })
   if (percentage === undefined || !Number.isInteger(percentage))
     return { error: 'Expected {"percentage": n} with a whole number n from 0 to 100' }
-  let left = Math.floor((server.connections.size * percentage) / 100)
-  const shed = left
-  server.runTurn(() => {
-    for (const connection of server.connections) {
-      if (left === 0) break
-      connection.destroy('drained', 'Closed: an operator moves connections to other servers')
-      left--
-    }
+  const shed = Math.floor((server.connections.size * percentage) / 100)
+  let left = shed
+  await server.forEachConnection((connection) => {
+    if (left-- <= 0) return false
+    connection.destroy('drained', 'Closed: an operator moves connections to other servers')
+    return true
   })
   return { connections_shed: shed, percentage_requested: percentage }
 }
