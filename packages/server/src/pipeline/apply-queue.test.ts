@@ -127,6 +127,19 @@ it('ApplyQueue applies everything committed in one turn in drain', () => {
   expect(fixture.queue.isBusy).toBe(false)
 })
 
+it('ApplyQueue releases a hundred syncs in a turn, in order', () => {
+  const fixture = new QueueFixture(0, 1)
+  const released: number[][] = [[]]
+  for (let sync = 0; sync < 250; sync++) fixture.queue.notifyWhenApplied(1, () => released.at(-1)!.push(sync))
+  fixture.queue.commit(1)
+  while (fixture.waiting > 0) {
+    released.push([])
+    fixture.next()
+  }
+  expect(released.map((turn) => turn.length)).toEqual([100, 100, 50])
+  expect(released.flat()).toEqual(Array.from({ length: 250 }, (_, sync) => sync))
+})
+
 it('ApplyQueue releases a sync while the tree is consistent, though a large transaction follows', () => {
   const fixture = new QueueFixture(0, 1)
   for (const zxid of [2, 3, 4]) fixture.pushLarge(zxid)

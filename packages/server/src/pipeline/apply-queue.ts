@@ -176,7 +176,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
       if (appliesInSteps(this.#options.tree, write.logged.txn)) this.#applying.run(this.#applyInSteps(write))
       else this.#apply(write)
     }
-    this.#releaseAppliedSyncs()
+    if (!this.#isDeferred) this.#releaseAppliedSyncs()
   }
 
   /** Releases syncs only while the tree is consistent: their callbacks answer reads. */

@@ -14,7 +14,9 @@ import { describe, expect } from 'vitest'
 import { SessionTracker } from '../core/sessions/index.ts'
 import { decodeLoggedTxn } from '../persistence/index.ts'
 import { LeaderPipeline } from './leader-pipeline.ts'
+import { spendTime, watchFalls } from '../testing/many-connections.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
+import type { WriteCallback } from './types.ts'
 import { EPOCH, EnsembleFixture, it } from './testing/ensemble-fixture.ts'
 
 const bytes = (write: (w: Writer) => void): Uint8Array => {
@@ -223,6 +225,37 @@ describe('LeaderPipeline', () => {
       requests.map((_, cxid) => [cxid, { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }]),
     )
     expect(ensemble.leader.failures).toEqual([])
+  })
+
+  it.for([
+    { applied: 'everything is applied', isHeld: false },
+    { applied: 'a transaction before them is applied', isHeld: true },
+  ])('takes 2 ms of a turn for syncs that are confirmed together, once $applied', async ({ isHeld }) => {
+    const ensemble = await EnsembleFixture.start()
+    const { leader, clock } = ensemble
+    const client = await leader.connect()
+    ensemble.holdsCommits = ensemble.holdsConfirms = true
+    if (isHeld) client.create(1, '/a')
+    await ensemble.settle()
+    const spend = spendTime(clock)
+    let waiting = 40
+    const onSynced = (): void => {
+      waiting--
+      spend(0.5)
+    }
+    const write = { sessionId: 1n, xid: 1, type: OpCode.sync, identities: [] }
+    for (let sync = 0; sync < 40; sync++)
+      leader.pipeline.sync(write, { onSynced } as unknown as WriteCallback)
+    const most = watchFalls(clock, () => waiting)
+    clock.immediate(() =>
+      leader.clientService.runTurn(() => {
+        for (const { done } of ensemble.confirms.splice(0)) done()
+      }),
+    )
+    await clock.untilIdle()
+    await ensemble.commitHeld()
+    await ensemble.settle()
+    expect([waiting, most() <= 8]).toEqual([0, true])
   })
 
   it('reports no failed write when its role ends, and accepts no more', async ({ ensemble, client }) => {

@@ -18,9 +18,10 @@ import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
+import { spendTime, watchFalls } from '../testing/many-connections.ts'
 import type { RawClient } from '../testing/test-server.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
-import type { ForwardedRequest } from './types.ts'
+import type { ForwardedRequest, RevalidationCallback, WriteCallback } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 import { EPOCH, EnsembleFixture, it as test } from './testing/ensemble-fixture.ts'
 
@@ -435,5 +436,33 @@ describe('LearnerSessions', () => {
     expect([table.get(8n), sessions.takeTouched().length]).toEqual([4000, 1])
     sessions.detach(8n)
     expect([sessions.isOpen(8n), sessions.get(8n)?.timeout]).toEqual([true, 4000])
+  })
+
+  it('takes 2 ms of a turn for answers of the leader to syncs and revalidations that arrive together', async ({
+    script,
+  }) => {
+    const spend = spendTime(script.clock)
+    const { pipeline } = script.fixture
+    let waiting = 40
+    const answered = (): void => {
+      waiting--
+      spend(0.5)
+    }
+    const callback = { onRevalidated: answered, onSynced: answered } as unknown as WriteCallback &
+      RevalidationCallback
+    const write = { sessionId: 1n, xid: 1, type: OpCode.sync, identities: [] }
+    for (let id = 1n; id <= 20n; id++) {
+      pipeline.revalidate(id, 10_000, callback)
+      pipeline.sync(write, callback)
+    }
+    const most = watchFalls(script.clock, () => waiting)
+    script.clock.immediate(() =>
+      script.fromLeader(() => {
+        for (let id = 1n; id <= 20n; id++) pipeline.completeRevalidation(id, true)
+        for (let sync = 0; sync < 20; sync++) pipeline.completeSync()
+      }),
+    )
+    await script.clock.untilIdle()
+    expect([waiting, most()]).toEqual([0, 8])
   })
 })

@@ -38,3 +38,11 @@ export function interleavePromises(clock: ManualClock): void {
     void settled.then(() => immediate(action))
   }
 }
+
+/** Returns a function that lets so many milliseconds pass within a turn. */
+export function spendTime(clock: ManualClock): (ms: number) => void {
+  const monotonic = clock.monotonic.bind(clock)
+  let spent = 0
+  clock.monotonic = () => monotonic() + spent
+  return (ms) => void (spent += ms)
+}
