@@ -10,6 +10,7 @@ import type { ClientService } from './client-service.ts'
 import type { CloseCause } from './close-cause.ts'
 import { FlowControl, LINGER_MS, PauseReason, UNSENT_LIMIT } from './flow-control.ts'
 import { logContext } from './log-context.ts'
+import type { MemoryHolder } from './memory-budget.ts'
 import { foreignProtocolOf, ProtocolDetector } from './protocol-detector.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { RequestProcessor, type RequestClient } from './request-processor.ts'
@@ -76,6 +77,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
   readonly #splitter: FrameSplitter
   readonly #reader: Reader
   chargedBytes = 0
+  previous: MemoryHolder | undefined
+  next: MemoryHolder | undefined
   counted: CountedClient | undefined
   readonly #baseBytes: number
   #countedIdentities: readonly Identity[] = []
@@ -164,10 +167,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       this.flow.heldBytes +
       this.requests.byteSize
     const charged = this.#baseBytes + Math.floor(held / COUNTED_BYTES) * COUNTED_BYTES
-    if (charged === this.chargedBytes) return
-    const change = charged - this.chargedBytes
-    this.chargedBytes = charged
-    this.#service.memory.change(change)
+    if (charged !== this.chargedBytes) this.#service.memory.charge(this, charged)
   }
 
   deliver(frame: Uint8Array): void {
@@ -336,8 +336,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#handshake?.cancel()
     this.requests.cancel()
     this.#endReplies()
-    this.#service.memory.change(-this.chargedBytes)
-    this.chargedBytes = 0
+    this.#service.memory.charge(this, 0)
     this.#service.removeConnection(this)
   }
 

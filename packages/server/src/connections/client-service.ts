@@ -217,7 +217,8 @@ export class ClientService {
       bytes: settings.clientMemoryBytes,
       system,
       logger,
-      holders: this.connections,
+      clock,
+      runLater,
       sessions: () => sessions.size + (this.localSessions?.size ?? 0),
     })
     this.throttler = new RequestThrottler({

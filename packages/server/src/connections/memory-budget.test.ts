@@ -1,8 +1,9 @@
 import { OpCode, WatchMode, writeMultiRequest } from '@zabra/protocol'
 import { describe, expect, it, vi } from 'vitest'
-import { silentLogger, type System } from '@zabra/runtime'
+import { ManualClock, silentLogger, type System } from '@zabra/runtime'
 import { fixedSystem } from '@zabra/testkit'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
+import { ITEMS_PER_TURN } from './in-slices.ts'
 import { MemoryBudget, SESSION_BYTES, type MemoryHolder } from './memory-budget.ts'
 
 const BUDGET = 2_000_000
@@ -130,12 +131,13 @@ describe('the memory for clients, when it is spent', () => {
 })
 
 describe('MemoryBudget', () => {
-  const budgetWith = (system: Partial<System>, holders: MemoryHolder[] = []): MemoryBudget =>
+  const budgetWith = (system: Partial<System>): MemoryBudget =>
     new MemoryBudget({
       bytes: 0,
       system: { ...fixedSystem, ...system },
       logger: silentLogger,
-      holders,
+      clock: new ManualClock(),
+      runLater() {},
       sessions: () => 0,
     })
 
@@ -145,44 +147,79 @@ describe('MemoryBudget', () => {
     expect([of(1000, 4000), of(4000, 800), of(2 ** 40, 2 ** 40)]).toEqual([250, 200, 2 ** 31])
   })
 
-  it('cuts many connections at once, the largest first, with a look at each and some log lines', () => {
-    let looks = 0
-    const cut: number[] = []
+  /** A budget of 2 MB whose later turns a test runs, with 2,000 connections: that of number n holds 500 + n bytes. */
+  function given() {
     const lines: object[] = []
-    const holders = new Set<MemoryHolder>()
-    const budget: MemoryBudget = new MemoryBudget({
+    const turns: (() => void)[] = []
+    const cut: number[] = []
+    let looks = 0
+    let sessions = 0
+    const budget = new MemoryBudget({
       bytes: 2_000_000,
       system: fixedSystem,
       logger: { ...silentLogger, warn: (facts) => void lines.push(facts) },
-      holders,
-      sessions: () => 0,
+      clock: new ManualClock(),
+      runLater: (action) => void turns.push(action),
+      sessions: () => sessions,
     })
-    for (let i = 1; i <= 2000; i++) {
-      const holder: MemoryHolder = {
+    /** What connections hold that have read replies since they were charged. */
+    const held = new Map<number, number>()
+    const holders = Array.from({ length: 2000 }, (_, index): MemoryHolder => {
+      const number = index + 1
+      return {
         host: '10.0.0.1',
-        port: i,
+        port: number,
         sessionId: 1n,
-        get chargedBytes() {
+        chargedBytes: 0,
+        previous: undefined,
+        next: undefined,
+        countMemory() {
           looks++
-          return 500 + i
+          budget.charge(this, held.get(number) ?? this.chargedBytes)
         },
-        countMemory() {},
         memoryUse: () => ({}),
         destroy() {
-          cut.push(i)
-          holders.delete(holder)
-          budget.change(-(500 + i))
+          cut.push(number)
+          budget.charge(this, 0)
         },
       }
-      holders.add(holder)
+    })
+    for (const holder of holders) budget.charge(holder, 500 + holder.port)
+    /** Runs a later turn. Returns how many connections it has looked at; undefined when there is none. */
+    const runTurn = (): number | undefined => {
+      const before = looks
+      const turn = turns.shift()
+      turn?.()
+      return turn === undefined ? undefined : looks - before
     }
-    budget.change(2_400_000)
-    expect(cut.length).toBeGreaterThan(150)
-    expect(cut).toEqual(cut.map((_, index) => 2000 - index))
-    expect(budget.used).toBeLessThan(1_900_001)
-    expect(looks).toBeLessThan(2000 * 50)
+    const addSessions = (): void => void (sessions = 1_000_000)
+    return { budget, holders, held, lines, cut, runTurn, looks: () => looks, addSessions }
+  }
+
+  it('cuts at once what makes room, then a hundred connections in a turn, none much smaller than the largest', () => {
+    const { budget, holders, lines, cut, runTurn, looks } = given()
+    // The connections of the numbers up to 1,000 or so hold less than the others, and none has been cut to have them.
+    expect([looks() <= 2 * cut.length, budget.used <= budget.limit]).toEqual([true, true])
+    const atOnce = cut.length
+    for (let turn = runTurn(); turn !== undefined; turn = runTurn())
+      expect(turn).toBeLessThanOrEqual(ITEMS_PER_TURN)
+    expect([cut.length > atOnce, budget.used <= budget.limit * 0.95]).toEqual([true, true])
+    const largest = Math.max(...holders.map(({ chargedBytes }) => chargedBytes))
+    expect(Math.min(...cut.map((number) => 500 + number))).toBeGreaterThan((largest * 8) / 9)
     expect(lines).toHaveLength(11)
     expect(lines.at(-1)).toEqual({ connections: cut.length - 10 })
+  })
+
+  it('counts what a connection holds before it is cut, and looks at a hundred at once', () => {
+    const { budget, holders, held, cut, looks, addSessions } = given()
+    const [before, looked] = [cut.length, looks()]
+    for (const { port } of holders) held.set(port, 100)
+    // Half of the budget is left for connections. Their clients have read nearly all of their replies.
+    addSessions()
+    budget.charge(holders[0]!, 502)
+    expect([looks() - looked, cut.length]).toEqual([ITEMS_PER_TURN, before])
+    for (let event = 503; budget.used > budget.limit / 2; event++) budget.charge(holders[0]!, event)
+    expect(cut.length).toBe(before)
   })
 
   it('refuses sessions while the heap is nearly full, and looks at it ten times a second at most', () => {

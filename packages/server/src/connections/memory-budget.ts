@@ -1,6 +1,8 @@
-import type { Logger, System } from '@zabra/runtime'
+import type { Clock, Logger, System } from '@zabra/runtime'
+import { LinkedList, type Linked } from '../core/linked-list.ts'
 import type { CloseCause } from './close-cause.ts'
 import { HeapUse } from './heap-use.ts'
+import { inSlices, ITEMS_PER_TURN } from './in-slices.ts'
 import { logContext, type LoggedClient } from './log-context.ts'
 
 /** The share of the memory of the process that connections and sessions may take. */
@@ -11,15 +13,15 @@ const MAX_DERIVED_BYTES = 2 ** 31
 const DEFAULT_BYTES = 2 ** 29
 /** Memory of a session in bytes: its table entries, its place among the deadlines. */
 export const SESSION_BYTES = 600
-/** Connections are cut until this part of the budget is used. */
+/** Once one is cut, more are until this part of the budget is used. */
 const CUT_TO = 0.95
 /** Connections that are logged each for itself when many are cut at once. */
 const LINES_PER_CUT = 10
 
 /** A connection whose memory counts. */
-export interface MemoryHolder extends LoggedClient {
-  /** The bytes that it was last charged with. */
-  readonly chargedBytes: number
+export interface MemoryHolder extends LoggedClient, Linked<MemoryHolder> {
+  /** The bytes that it was last charged with. Belongs to the budget. */
+  chargedBytes: number
   /** Charges it with the bytes that it holds now. */
   countMemory(): void
   /** Returns what holds the bytes, for a log line. */
@@ -32,14 +34,19 @@ export interface MemoryBudgetOptions {
   readonly bytes: number
   readonly system: System
   readonly logger: Logger
-  readonly holders: Iterable<MemoryHolder>
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** Runs a function in a later turn. */
+  readonly runLater: (action: () => void) => void
   /** Returns the number of sessions. */
   readonly sessions: () => number
 }
 
 /**
  * Counts the memory that clients hold: watches, identities, replies that they do not read, incomplete and waiting requests. Cuts the
- * connection that holds most when the budget is spent, and refuses new sessions when they take half of it or the heap is nearly full.
+ * connections that hold most when the budget is spent, and refuses new sessions when they take half of it or the heap is nearly full.
+ *
+ * Connections are kept by classes of their size, so that none is looked for among all: one that is cut holds at least 8/9 as much as
+ * the largest. What it holds is counted anew before; others are charged with what they held at their last event.
  */
 export class MemoryBudget {
   /** In bytes. */
@@ -49,7 +56,12 @@ export class MemoryBudget {
   used = 0
   /** Connections cut. */
   cuts = 0
+  readonly #classes: LinkedList<MemoryHolder>[] = []
+  /** Whether a connection is being cut. */
   #isCutting = false
+  /** Whether more are cut in later turns, and how many had been before the first of them. */
+  #isCuttingMore = false
+  #cutsBefore = 0
   readonly #heap: HeapUse
 
   constructor(options: MemoryBudgetOptions) {
@@ -58,10 +70,17 @@ export class MemoryBudget {
     this.limit = options.bytes > 0 ? options.bytes : derivedBudget(options.system)
   }
 
-  /** Adds the change of the memory of a connection, and cuts connections when the budget is spent. */
-  change(bytes: number): void {
-    this.used += bytes
-    if (bytes > 0 && this.used > this.limit / 2 && this.used > this.#limitOfConnections && !this.#isCutting)
+  /** Charges a connection with the bytes that it holds, 0 for one that is closed. Cuts connections when the budget is spent. */
+  charge(holder: MemoryHolder, bytes: number): void {
+    const change = bytes - holder.chargedBytes
+    const [from, to] = [classOf(holder.chargedBytes), classOf(bytes)]
+    holder.chargedBytes = bytes
+    if (from !== to) {
+      this.#classes[from]?.remove(holder)
+      if (to >= 0) this.#classAt(to).add(holder)
+    }
+    this.used += change
+    if (change > 0 && this.used > this.limit / 2 && this.used > this.#limitOfConnections && !this.#isCutting)
       this.#cut()
   }
 
@@ -80,38 +99,86 @@ export class MemoryBudget {
     return this.limit - Math.min(this.#options.sessions() * SESSION_BYTES, this.limit / 2)
   }
 
+  /** Cuts at once what makes room for the bytes that have come, and more in later turns. */
   #cut(): void {
-    const { holders, logger } = this.#options
-    this.#isCutting = true
-    // The charge is that of the last event of a connection: its client may have read replies since.
-    for (const holder of holders) holder.countMemory()
-    const limit = this.#limitOfConnections
-    const before = this.cuts
-    const largestFirst = [...holders].sort((a, b) => b.chargedBytes - a.chargedBytes)
-    for (const holder of largestFirst) {
-      if (this.used <= (this.cuts === before ? limit : limit * CUT_TO)) break
-      this.cuts++
-      if (this.cuts - before <= LINES_PER_CUT)
-        logger.warn(
-          {
-            id: 'client.memory',
-            ...logContext(holder),
-            ...holder.memoryUse(),
-            used: this.used,
-            budget: this.limit,
-          },
-          `Cut the connection that holds most memory, ${holder.chargedBytes} bytes: the memory for clients is spent (clientMemory)`,
-        )
-      holder.destroy('memory', 'Closed: it held most of the memory for clients')
+    const { clock, runLater } = this.#options
+    if (!this.#isCuttingMore) this.#cutsBefore = this.cuts
+    let looks = 0
+    for (const holder of this.#largestWhileAbove(1)) {
+      this.#cutIfLargest(holder)
+      if (++looks === ITEMS_PER_TURN) break
     }
-    const more = this.cuts - before - LINES_PER_CUT
+    if (this.cuts === this.#cutsBefore || this.#isCuttingMore) return
+    this.#isCuttingMore = true
+    runLater(() =>
+      inSlices(this.#largestWhileAbove(CUT_TO), (holder) => this.#cutIfLargest(holder), {
+        now: () => clock.monotonic(),
+        runLater,
+        done: () => this.#endCut(),
+      }),
+    )
+  }
+
+  #endCut(): void {
+    this.#isCuttingMore = false
+    const more = this.cuts - this.#cutsBefore - LINES_PER_CUT
     if (more > 0)
-      logger.warn(
+      this.#options.logger.warn(
         { connections: more },
         'Cut more connections: the memory for clients is spent (clientMemory)',
       )
+  }
+
+  /** Yields a connection of the class of the largest, again and again, while connections hold more than this part of their limit. */
+  *#largestWhileAbove(part: number): Generator<MemoryHolder> {
+    while (this.used > this.#limitOfConnections * part) {
+      while (this.#classes.length > 0 && this.#classes.at(-1)!.first === undefined) this.#classes.pop()
+      const largest = this.#classes.at(-1)?.first
+      if (largest === undefined) return
+      yield largest
+    }
+  }
+
+  /** Counts the memory of a connection anew, since its client may have read replies. Cuts it unless others may hold more now. */
+  #cutIfLargest(holder: MemoryHolder): void {
+    const size = classOf(holder.chargedBytes)
+    this.#isCutting = true
+    holder.countMemory()
+    if (classOf(holder.chargedBytes) >= size) this.#cutOne(holder)
     this.#isCutting = false
   }
+
+  #cutOne(holder: MemoryHolder): void {
+    this.cuts++
+    if (this.cuts - this.#cutsBefore <= LINES_PER_CUT)
+      this.#options.logger.warn(
+        {
+          id: 'client.memory',
+          ...logContext(holder),
+          ...holder.memoryUse(),
+          used: this.used,
+          budget: this.limit,
+        },
+        `Cut the connection that holds most memory, ${holder.chargedBytes} bytes: the memory for clients is spent (clientMemory)`,
+      )
+    holder.destroy('memory', 'Closed: it held most of the memory for clients')
+  }
+
+  #classAt(index: number): LinkedList<MemoryHolder> {
+    while (this.#classes.length <= index) this.#classes.push(new LinkedList())
+    return this.#classes[index]!
+  }
+}
+
+/**
+ * Returns the class of a size, -1 for 0 bytes: eight for each power of two, so that the smallest size of a class is at least 8/9 of the
+ * largest.
+ */
+function classOf(bytes: number): number {
+  if (bytes <= 0) return -1
+  const size = Math.min(bytes, 0x7fff_ffff)
+  const exponent = 31 - Math.clz32(size)
+  return exponent < 3 ? size : exponent * 8 + ((size >>> (exponent - 3)) & 7)
 }
 
 function derivedBudget(system: System): number {

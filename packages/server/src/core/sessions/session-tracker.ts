@@ -1,3 +1,4 @@
+import { LinkedList } from '../linked-list.ts'
 import { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 import { newSession, NO_BUCKET } from './session.ts'
@@ -17,7 +18,7 @@ export const CHECKED_AT_ONCE = 500
  */
 export class SessionTracker implements SessionRegistry {
   readonly #sessions = new SessionMap<Session>()
-  readonly #buckets = new Map<number, Bucket>()
+  readonly #buckets = new Map<number, LinkedList<Session>>()
   readonly #tick: number
   readonly #local: boolean
   readonly #table: SessionTable | undefined
@@ -94,6 +95,7 @@ export class SessionTracker implements SessionRegistry {
     if (session === undefined) return
     this.#sessions.delete(id)
     this.#buckets.get(session.bucket)?.remove(session)
+    session.bucket = NO_BUCKET
   }
 
   expire(now: number): Session[] {
@@ -105,6 +107,7 @@ export class SessionTracker implements SessionRegistry {
       for (let session = due?.first; session !== undefined; session = due!.first) {
         if (left-- === 0) return expired
         due!.remove(session)
+        session.bucket = NO_BUCKET
         if (this.#bucketOf(session.deadline) > this.#nextBucket) this.#place(session)
         else if (!session.isClosing) {
           session.isClosing = true
@@ -158,37 +161,9 @@ export class SessionTracker implements SessionRegistry {
   #place(session: Session): void {
     const number = Math.max(this.#bucketOf(session.deadline), this.#nextBucket)
     let bucket = this.#buckets.get(number)
-    if (bucket === undefined) this.#buckets.set(number, (bucket = new Bucket(number)))
+    if (bucket === undefined) this.#buckets.set(number, (bucket = new LinkedList()))
+    session.bucket = number
     bucket.add(session)
-  }
-}
-
-/** Sessions in the order in which they were added. They refer to each other, since a `Set` copies all its entries when it grows. */
-class Bucket {
-  readonly #number: number
-  first: Session | undefined
-  #last: Session | undefined
-
-  constructor(number: number) {
-    this.#number = number
-  }
-
-  add(session: Session): void {
-    session.bucket = this.#number
-    session.previous = this.#last
-    if (this.#last === undefined) this.first = session
-    else this.#last.next = session
-    this.#last = session
-  }
-
-  remove(session: Session): void {
-    const { previous, next } = session
-    if (previous === undefined) this.first = next
-    else previous.next = next
-    if (next === undefined) this.#last = previous
-    else next.previous = previous
-    session.bucket = NO_BUCKET
-    session.previous = session.next = undefined
   }
 }
 
