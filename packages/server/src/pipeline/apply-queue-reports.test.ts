@@ -151,7 +151,7 @@ describe('ApplyQueue', () => {
     expect(queue.pendingSyncs).toBe(2)
     queue.commit(1)
     expect([done, queue.pendingSyncs]).toEqual([[0, 1], 1])
-    queue.releaseAll()
+    queue.releaseAll((done) => done())
     expect([done, queue.pendingSyncs]).toEqual([[0, 1, 2], 0])
   })
 
@@ -175,7 +175,7 @@ describe('ApplyQueue', () => {
     expect([queue.length, queue.outstanding, queue.pendingSyncs]).toEqual([0, 0, 0])
     push(3)
     queue.commit(3)
-    queue.releaseAll()
+    queue.releaseAll((done) => done())
     expect([tree.lastZxid, reports, done]).toEqual([0, [], []])
   })
 

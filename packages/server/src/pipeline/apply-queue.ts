@@ -114,9 +114,9 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     return lost
   }
 
-  /** Calls all waiting callbacks. */
-  releaseAll(): void {
-    while (this.#syncs.length > 0) this.#syncs.shift()!.done()
+  /** Passes on all waiting callbacks, which wait no more. */
+  releaseAll(call: (done: () => void) => void): void {
+    while (this.#syncs.length > 0) call(this.#syncs.shift()!.done)
   }
 
   /** Calls no callback any more. Finishes the transaction that is being applied: the tree, and its sessions, must be consistent. */

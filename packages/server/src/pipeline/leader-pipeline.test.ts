@@ -155,6 +155,36 @@ describe('LeaderPipeline', () => {
     expect([lost, pipeline.outstanding, pipeline.proposer.lastZxid]).toEqual([[1], 0, durable])
   })
 
+  it('takes 2 ms of a turn for requests that a full disk discards, and refuses writes until all are answered', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const { leader, clock } = ensemble
+    const { pipeline, clientService } = leader
+    await leader.connect()
+    ensemble.holdsCommits = true
+    const durable = pipeline.proposer.lastZxid
+    const spend = spendTime(clock)
+    const lost: number[] = []
+    let refused = 0
+    const request = { sessionId: 1n, type: OpCode.setData, identities: [] }
+    const write = (xid: number): number =>
+      pipeline.write({ ...request, xid }, new Reader(setOf('/')), callback, 0)
+    const callback = {
+      onLost({ xid }: { readonly xid: number }) {
+        lost.push(xid)
+        spend(0.5)
+        if (xid === 20 && write(99) === ErrorCode.SYSTEMERROR) refused++
+      },
+    } as unknown as WriteCallback
+    clientService.runTurn(() => {
+      for (let xid = 0; xid < 40; xid++) write(xid)
+    })
+    const most = watchFalls(clock, () => 40 - lost.length)
+    clock.immediate(() => clientService.runTurn(() => pipeline.discardAfter(durable)))
+    await clock.untilIdle()
+    expect(lost).toEqual(Array.from({ length: 40 }, (_, xid) => xid))
+    expect([most(), refused, pipeline.isWritable]).toEqual([8, 1, true])
+  })
+
   it('completes a sync when a quorum has confirmed its leadership, and starts no later request of the session before', async () => {
     const ensemble = await EnsembleFixture.start()
     const client = await ensemble.leader.connect()

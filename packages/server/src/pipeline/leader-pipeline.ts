@@ -58,6 +58,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   #confirming = 0
   /** Those that are confirmed: one confirmation may be that of very many. */
   readonly #confirmed: SlicedQueue
+  /** What a full disk has discarded, until it is answered: there may be very many requests. No write is accepted meanwhile. */
+  readonly #discarded: SlicedQueue
   #hasEnded = false
   /** Learners whose connections are closed, while actions of theirs may still wait. */
   readonly #gone = new WeakSet<object>()
@@ -73,6 +75,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     })
     this.#preparing = new SlicedQueue(options)
     this.#confirmed = new SlicedQueue({ ...options, maxWaiting: Infinity })
+    this.#discarded = new SlicedQueue({ ...options, maxWaiting: Infinity })
     this.#learnerOrder = new LearnerRequestOrder({
       sync: (learner, done) =>
         this.#inOrder(undefined, () =>
@@ -96,7 +99,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   get isWritable(): boolean {
-    return this.#options.log.state === 'open'
+    return this.#options.log.state === 'open' && !this.#discarded.isBusy
   }
 
   get lastVisibleZxid(): Zxid {
@@ -156,7 +159,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
         this.#confirmLeadership(() => callback.onSynced())
       }
       // A sync needs no space on the disk, so a full disk that discards the requests before it does not discard the sync.
-      this.#preparing.add({ begin: confirm, onDropped: () => (this.#hasEnded ? undefined : confirm()) })
+      this.#preparing.add({ begin: confirm, onDropped: () => this.#answerDiscarded(confirm) })
       return undefined
     }
     let isDone = false
@@ -247,9 +250,9 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#sessions.discardCreating()
     for (const { logged } of lost)
       if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)
-    for (const write of lost) write.callback?.onLost(write)
+    for (const write of lost) this.#answerDiscarded(() => write.callback?.onLost(write))
     this.#dropWaiting()
-    this.#applyQueue.releaseAll()
+    this.#applyQueue.releaseAll((done) => this.#answerDiscarded(done))
   }
 
   end(): void {
@@ -257,6 +260,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#learnerOrder.clear()
     this.#applyQueue.end()
     this.#confirmed.abort()
+    this.#discarded.abort()
     this.#dropWaiting()
   }
 
@@ -285,7 +289,12 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   #drop(request: DeferredRequest | undefined): undefined {
     if (this.#hasEnded || request === undefined) return
     if (request.closes !== undefined) this.#sessions.reopen(request.closes)
-    request.callback?.onLost(request)
+    this.#answerDiscarded(() => request.callback?.onLost(request))
+  }
+
+  /** Answers a request that a full disk has discarded, after those before it. */
+  #answerDiscarded(answer: () => void): void {
+    if (!this.#hasEnded) this.#discarded.runInOrder(() => (this.#hasEnded ? undefined : answer()))
   }
 
   /**
