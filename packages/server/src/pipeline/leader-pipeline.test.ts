@@ -293,7 +293,7 @@ describe('LeaderPipeline', () => {
     client.create(1, '/a')
     client.sync(2)
     await ensemble.settle()
-    ensemble.leader.clientService.endRole('Closed: the role is over')
+    void ensemble.leader.clientService.endRole('Closed: the role is over')
     expect([await client.received(), client.closed]).toEqual([[], true])
     ensemble.leader.pipeline.commit(EPOCH + 5)
     ensemble.forward(ensemble.learners[0]!, 1n, 1, OpCode.setData)

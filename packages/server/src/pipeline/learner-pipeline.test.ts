@@ -340,7 +340,7 @@ describe('LearnerPipeline', () => {
       await script.fixture.client({ resume: session }),
     ]
     await script.clock.untilIdle()
-    script.fixture.clientService.endRole('Closed: the role is over')
+    void script.fixture.clientService.endRole('Closed: the role is over')
     // Later packets of the old leader are ignored.
     script.commit(sessionId, 1, createOf('/a'))
     script.fixture.pipeline.completeSync()
