@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ServerSettings } from '../settings/index.ts'
 import { interleavePromises, serviceOf, watchFalls } from '../testing/many-connections.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
+import type { ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { ITEMS_PER_TURN } from './in-slices.ts'
 
@@ -121,4 +122,42 @@ describe('a server with many connections', () => {
     expect([service.deferredReads.size, mostProcessed()]).toEqual([0, ITEMS_PER_TURN])
     for (const client of others) expect(client.takeReceived()).toEqual(['1:-101', '2:0', '3:0'])
   })
+})
+
+/** Has connections that only count their events watch a path. Returns how many of them have none yet. */
+function addWatchers(service: ClientService, path: string, count: number): () => number {
+  let left = count
+  for (let added = 0; added < count; added++)
+    service.watches.watchData(
+      { watchedPaths: new Set<string>(), identities: [], deliver: () => left-- } as unknown as ClientChannel,
+      path,
+    )
+  return () => left
+}
+
+it('a node that very many watch notifies hundreds of them in a turn, before any client sees that it has changed', async () => {
+  const { fixture, client } = await TestServer.withClient()
+  const reader = await fixture.connect()
+  client.create(1, '/a')
+  await fixture.untilIdle()
+  client.frames.length = 0
+  const left = addWatchers(serviceOf(fixture.server), '/a', 5000)
+  const mostNotified = watchFalls(fixture.clock, left)
+  const immediate = fixture.clock.immediate.bind(fixture.clock)
+  let isSent = false
+  let isEarly = false
+  fixture.clock.immediate = (action) =>
+    immediate(() => {
+      action()
+      if (left() < 5000 && !isSent) {
+        isSent = true
+        reader.read(1, OpCode.exists, '/a')
+      }
+      isEarly ||= left() > 0 && client.frames.length + reader.frames.length > 0
+    })
+  client.set(2, '/a', 'x')
+  client.set(3, '/a', 'y')
+  await fixture.untilIdle()
+  expect([left(), mostNotified(), isSent, isEarly]).toEqual([0, 900, true, false])
+  expect([client.takeReceived(), reader.takeReceived()]).toEqual([['2:0', '3:0'], ['1:0']])
 })

@@ -173,7 +173,8 @@ export class ApplyQueue<L extends NotifiedWatcher> {
       const write = this.#queue.shift()!
       isLong = isLongTxn(write.logged.txn)
       if (write.callback === undefined) this.#foreign--
-      if (appliesInSteps(this.#options.tree, write.logged.txn)) this.#applying.run(this.#applyInSteps(write))
+      if (appliesInSteps(this.#options.tree, write.logged.txn, watchNotifier))
+        this.#applying.run(this.#applyInSteps(write))
       else this.#apply(write)
     }
     if (!this.#isDeferred) this.#releaseAppliedSyncs()

@@ -465,4 +465,38 @@ describe('LearnerSessions', () => {
     await script.clock.untilIdle()
     expect([waiting, most()]).toEqual([0, 8])
   })
+
+  it('notifies hundreds of the watchers of a node in a turn, before it replies to the write that has changed it', async ({
+    script,
+    client,
+  }) => {
+    const { watches } = script.fixture.clientService
+    script.commit(99n, 1, createOf('/a'))
+    let left = 5000
+    for (let added = 0; added < 5000; added++)
+      watches.watchData(
+        {
+          watchedPaths: new Set<string>(),
+          identities: [],
+          deliver: () => left--,
+        } as unknown as ClientChannel,
+        '/a',
+      )
+    const most = watchFalls(script.clock, () => left)
+    client.set(1, '/a', 'x')
+    await script.clock.untilIdle()
+    const { sessionId } = client.session!
+    script.clock.immediate(() =>
+      script.commit(sessionId, 1, { type: OpCode.setData, path: '/a', data: new Uint8Array(0), version: 1 }),
+    )
+    const immediate = script.clock.immediate.bind(script.clock)
+    let isEarly = false
+    script.clock.immediate = (action) =>
+      immediate(() => {
+        action()
+        isEarly ||= left > 0 && client.frames.length > 0
+      })
+    await script.clock.untilIdle()
+    expect([left, most(), isEarly, client.takeReceived()]).toEqual([0, 900, false, ['1:0']])
+  })
 })

@@ -372,7 +372,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     const logged = this.#validate(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
     if (logged === undefined) return undefined
     const { header, txn } = logged
-    if (appliesInSteps(tree, txn)) return this.#applyInSteps(logged)
+    if (appliesInSteps(tree, txn, watchNotifier)) return this.#applyInSteps(logged)
     const request = this.#takeRequest(header.sessionId, header.cxid)
     watchNotifier.zxid = header.zxid
     this.#applied(logged, request, tree.apply(header, txn, watchNotifier))

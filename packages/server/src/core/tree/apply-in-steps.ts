@@ -24,12 +24,13 @@ interface SteppedTree {
 
 /**
  * Whether a transaction may take several turns. Nothing may read the tree between them, since a transaction is seen whole or not
- * at all.
+ * at all, and no client may see it before the watchers of its node have their events.
  */
-export const appliesInSteps = ({ nodeCount }: SteppedTree, txn: Txn): boolean =>
+export const appliesInSteps = ({ nodeCount }: SteppedTree, txn: Txn, sink?: ChangeSink): boolean =>
   txn.type === OpCode.multi ||
   txn.type === OpCode.closeSession ||
-  (nodeCount > COUNTED_AT_ONCE && createsQuota(txn))
+  (nodeCount > COUNTED_AT_ONCE && createsQuota(txn)) ||
+  (sink?.hasCrowds === true && 'path' in txn && sink.hasCrowd!(txn.path))
 
 /** Whether a transaction creates the node that counts the use of a quota, which then counts a whole subtree. */
 const createsQuota = (txn: Txn): boolean =>
@@ -48,6 +49,7 @@ export function* applyInSteps(
   if (txn.type === OpCode.multi) yield* applyMulti(tree, header, txn, sink, part)
   else if (txn.type === OpCode.closeSession) yield* applyCloseSession(tree, header, txn, sink)
   else err = tree.applyPart(header, txn, sink)
+  if (sink?.hasWaiting === true) yield* sink.notifyInSteps!()
   yield* tree.recountQuotasInSteps(COUNTED_PER_STEP)
   tree.endApply(header.zxid)
   return err
@@ -66,6 +68,7 @@ export function* applyMulti(
   for (const sub of txns) {
     if (step.begins('path' in sub ? sub.path : '')) yield
     if (isApplied) countAclEntries(step, sink, () => tree.applyPart(header, sub, sink))
+    if (sink?.hasWaiting === true) yield* sink.notifyInSteps!()
     part?.(sub, isApplied)
   }
 }
@@ -84,6 +87,7 @@ export function* applyCloseSession(
   for (const path of paths2Delete) {
     if (step.begins(path)) yield
     countAclEntries(step, sink, () => tree.remove(zxid, path, sink))
+    if (sink?.hasWaiting === true) yield* sink.notifyInSteps!()
   }
   // A copy: the index changes as nodes are removed. Nodes that a later transaction has created, in a snapshot that holds its
   // effects already, stay.
@@ -92,6 +96,7 @@ export function* applyCloseSession(
     const path = tree.pathOf(other)
     if (step.begins(path)) yield
     countAclEntries(step, sink, () => tree.remove(zxid, path, sink))
+    if (sink?.hasWaiting === true) yield* sink.notifyInSteps!()
   }
 }
 

@@ -20,6 +20,13 @@ export interface ChangeSink {
   /** `acl` is the last one that the node had. */
   deleted(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void
   dataChanged(path: string, acl: readonly ACL[]): void
+  /** Whether any node has very many watchers, and whether a change of this one has. */
+  readonly hasCrowds?: boolean
+  hasCrowd?(path: string): boolean
+  /** Whether events wait for `notifyInSteps`. */
+  readonly hasWaiting?: boolean
+  /** Delivers the events that wait. Until the last step, no client may see the change. */
+  notifyInSteps?(): Generator<void>
 }
 
 /**

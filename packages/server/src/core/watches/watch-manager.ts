@@ -1,10 +1,19 @@
 import { WatcherType } from '@zabra/protocol'
 import { beginsWith } from '../begins-with.ts'
 import { PathPrefixes } from '../path-prefixes.ts'
-import { WatchBits, WatchTable, type Watcher } from './watch-table.ts'
+import { CROWD, WatchBits, WatchTable, type Watcher } from './watch-table.ts'
 
 /** Called once per event and watcher. */
 export type Notify<W> = (watcher: W) => void
+
+/** The tables whose watchers an event concerns. */
+export interface FiredTables {
+  readonly data: boolean
+  readonly child: boolean
+}
+
+/** Watchers that are notified in one step. */
+const NOTIFIED_PER_STEP = 300
 
 /**
  * Holds all watches of a server (`WatchManager`), in two tables: one for changes of a node itself, one for changes of its list of
@@ -17,6 +26,8 @@ export class WatchManager<W extends Watcher> {
   ancestorsVisited = 0
   /** The recursive watches by path, without a lookup of each ancestor of a changed path in the table. Most paths have one watcher. */
   readonly #recursive: PathPrefixes<W | Set<W>>
+  /** Paths with more than `CROWD` recursive watchers. */
+  #recursiveCrowds = 0
 
   /** `hashKey` is the secret key of `TextMap` and `PathPrefixes`. */
   constructor(hashKey?: number) {
@@ -57,8 +68,10 @@ export class WatchManager<W extends Watcher> {
     this.data.add(path, watcher, WatchBits.RECURSIVE)
     const held = this.#recursive.get(path)
     if (held === undefined) this.#recursive.set(path, watcher)
-    else if (held instanceof Set) held.add(watcher)
-    else if (held !== watcher) this.#recursive.set(path, new Set([held, watcher]))
+    else if (held instanceof Set) {
+      const { size } = held
+      if (held.add(watcher).size > size && size === CROWD) this.#recursiveCrowds++
+    } else if (held !== watcher) this.#recursive.set(path, new Set([held, watcher]))
   }
 
   /** Notifies of a created node. */
@@ -85,6 +98,49 @@ export class WatchManager<W extends Watcher> {
 
   fireChildrenChanged(path: string, notify: Notify<W>): void {
     this.#fireChild(path, notify)
+  }
+
+  /** Whether any path has very many watchers. */
+  get hasCrowds(): boolean {
+    return this.data.crowds + this.child.crowds + this.#recursiveCrowds > 0
+  }
+
+  /** Whether an event of a path may have very many watchers, which are notified with `fireInSteps`. */
+  hasCrowd(path: string): boolean {
+    return this.#recursiveCrowds > 0 || this.data.isCrowd(path) || this.child.isCrowd(path)
+  }
+
+  /** As `fireDeleted`, or the others for one table, in steps. */
+  *fireInSteps(path: string, tables: FiredTables, notify: Notify<W>): Generator<void> {
+    const notified = new Set<W>()
+    let visited = 0
+    const notifyOnce = (watcher: W): void => {
+      if (notified.has(watcher)) return
+      notified.add(watcher)
+      notify(watcher)
+    }
+    for (const table of [...(tables.data ? [this.data] : []), ...(tables.child ? [this.child] : [])]) {
+      for (const [watcher, modes] of table.watchersOf(path)) {
+        if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(table, path, watcher)
+        notifyOnce(watcher)
+        if (++visited % NOTIFIED_PER_STEP === 0) yield
+      }
+      if (table !== this.data) continue
+      for (const watchers of this.#watchersOfAncestors(path))
+        for (const watcher of watchers) {
+          notifyOnce(watcher)
+          if (++visited % NOTIFIED_PER_STEP === 0) yield
+        }
+    }
+  }
+
+  #watchersOfAncestors(path: string): Iterable<W>[] {
+    const found: Iterable<W>[] = []
+    this.#recursive.forEachCandidate(path, (candidate, watchers) => {
+      this.ancestorsVisited++
+      if (beginsWith(path, candidate)) found.push(watchers instanceof Set ? watchers : [watchers])
+    })
+    return found
   }
 
   /** Returns whether a watcher has a watch of a type on exactly this path (`checkWatches`). */
@@ -204,7 +260,7 @@ export class WatchManager<W extends Watcher> {
 
   #removeRecursive(path: string, watcher: W): void {
     const held = this.#recursive.get(path)
-    if (held instanceof Set) held.delete(watcher)
+    if (held instanceof Set && held.delete(watcher) && held.size === CROWD) this.#recursiveCrowds--
     if (held === watcher || (held instanceof Set && held.size === 0)) this.#recursive.delete(path)
   }
 

@@ -4,8 +4,12 @@ import type { Histogram } from '../histogram.ts'
 import type { ChangeSink } from '../tree/index.ts'
 import type { Identity, Zxid } from '../types.ts'
 import type { Watcher } from './watch-table.ts'
-import type { Notify, WatchManager } from './watch-manager.ts'
+import type { FiredTables, Notify, WatchManager } from './watch-manager.ts'
 import { WatchStats } from './watch-stats.ts'
+
+const DATA: FiredTables = { data: true, child: false }
+const CHILD: FiredTables = { data: false, child: true }
+const BOTH: FiredTables = { data: true, child: true }
 
 /** A connection that receives notifications. */
 export interface NotifiedWatcher extends Watcher {
@@ -25,6 +29,8 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
   /** The transaction whose events are being delivered; -1 for missed events, which setWatches delivers. */
   zxid: Zxid = -1
   readonly stats: WatchStats
+  /** Events that are not delivered yet: one that may have very many watchers, and those behind it. */
+  readonly #waiting: Generator<void>[] = []
 
   /** Watched ancestors of changed paths that were looked at, ever: a change below thousands of them takes a millisecond. */
   get ancestorsVisited(): number {
@@ -42,24 +48,53 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
     this.stats = stats
   }
 
+  /** Whether any node has very many watchers. */
+  get hasCrowds(): boolean {
+    return this.#watches.hasCrowds
+  }
+
+  /** Whether a change of a node may have very many watchers, its parent's included. */
+  hasCrowd(path: string): boolean {
+    return this.#watches.hasCrowd(path) || this.#watches.hasCrowd(path.slice(0, path.lastIndexOf('/')) || '/')
+  }
+
+  /** Whether events wait for `notifyInSteps`. */
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** Delivers the events that wait. Until the last step, no client may see the change. */
+  *notifyInSteps(): Generator<void> {
+    for (let event = this.#waiting[0]; event !== undefined; event = this.#waiting[0]) {
+      yield* event
+      this.#waiting.shift()
+    }
+  }
+
   created(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    this.#count(this.stats.created, () =>
-      this.#watches.fireCreated(path, this.#notifierOf(EventType.NodeCreated, path, acl)),
-    )
+    if (this.#mustWait(path)) this.#fireLater(this.stats.created, EventType.NodeCreated, path, acl, DATA)
+    else
+      this.#count(this.stats.created, () =>
+        this.#watches.fireCreated(path, this.#notifierOf(EventType.NodeCreated, path, acl)),
+      )
     this.#childrenChanged(parent, parentAcl)
   }
 
   deleted(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
-    this.#count(this.stats.deleted, () =>
-      this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),
-    )
+    if (this.#mustWait(path)) this.#fireLater(this.stats.deleted, EventType.NodeDeleted, path, acl, BOTH)
+    else
+      this.#count(this.stats.deleted, () =>
+        this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),
+      )
     this.#childrenChanged(parent, parentAcl)
   }
 
   dataChanged(path: string, acl: readonly ACL[]): void {
     if (this.#watches.size === 0) return
+    if (this.#mustWait(path))
+      return this.#fireLater(this.stats.changed, EventType.NodeDataChanged, path, acl, DATA)
     this.#count(this.stats.changed, () =>
       this.#watches.fireDataChanged(path, this.#notifierOf(EventType.NodeDataChanged, path, acl)),
     )
@@ -74,8 +109,43 @@ export class WatchNotifier<L extends NotifiedWatcher> implements ChangeSink {
   }
 
   #childrenChanged(path: string, acl: readonly ACL[]): void {
+    if (this.#mustWait(path))
+      return this.#fireLater(this.stats.children, EventType.NodeChildrenChanged, path, acl, CHILD)
     const notifyReaders = this.#notifierOf(EventType.NodeChildrenChanged, path, acl)
     this.#count(this.stats.children, () => this.#watches.fireChildrenChanged(path, notifyReaders))
+  }
+
+  #mustWait(path: string): boolean {
+    return this.#waiting.length > 0 || this.#watches.hasCrowd(path)
+  }
+
+  #fireLater(
+    recipients: Histogram,
+    type: number,
+    path: string,
+    acl: readonly ACL[],
+    tables: FiredTables,
+  ): void {
+    this.#waiting.push(this.#fireInSteps(recipients, type, path, acl, tables))
+  }
+
+  *#fireInSteps(
+    recipients: Histogram,
+    type: number,
+    path: string,
+    acl: readonly ACL[],
+    tables: FiredTables,
+  ): Generator<void> {
+    let frame: Uint8Array | undefined
+    let delivered = 0
+    yield* this.#watches.fireInSteps(path, tables, (watcher) => {
+      if (!this.#rules.allows(acl, Perms.READ, watcher.identities)) return
+      // A copy: other events are encoded between two steps.
+      frame ??= this.#frame(type, path).slice()
+      this.#deliver(watcher, frame)
+      delivered++
+    })
+    if (delivered > 0) recipients.add(delivered)
   }
 
   #count(recipients: Histogram, fire: () => void): void {

@@ -26,11 +26,16 @@ interface Single<W> {
 
 type Watchers<W> = Single<W> | Map<W, number>
 
+/** More watchers of one path than these are notified in steps: so many take a millisecond. */
+export const CROWD = 2000
+
 /** Maps paths to watchers. Most paths have one watcher, which is stored without a map. */
 export class WatchTable<W extends Watcher> {
   readonly #paths: TextMap<Watchers<W>>
   /** Pairs of watcher and path. */
   size = 0
+  /** Paths with more than `CROWD` watchers. */
+  crowds = 0
   /** Watches by their modes; those for missing nodes are one-shot ones too. */
   readonly counts = { oneShot: 0, persistent: 0, recursive: 0, missing: 0 }
 
@@ -59,6 +64,7 @@ export class WatchTable<W extends Watcher> {
       if (before === undefined) this.size++
       this.#count(mode & ~(before ?? 0), 1)
       held.set(watcher, (before ?? 0) | mode)
+      if (before === undefined && held.size === CROWD + 1) this.crowds++
     } else if (held.watcher === watcher) {
       this.#count(mode & ~held.modes, 1)
       held.modes |= mode
@@ -89,6 +95,7 @@ export class WatchTable<W extends Watcher> {
       else {
         held.delete(watcher)
         this.size--
+        if (held.size === CROWD) this.crowds--
         if (held.size === 0) this.#paths.delete(path)
       }
     } else if (left === 0) {
@@ -113,6 +120,20 @@ export class WatchTable<W extends Watcher> {
     if (held === undefined) return
     if (held instanceof Map) for (const [watcher, modes] of held) visit(watcher, modes)
     else visit(held.watcher, held.modes)
+  }
+
+  /** Whether a path has more than `CROWD` watchers. */
+  isCrowd(path: string): boolean {
+    if (this.crowds === 0) return false
+    const held = this.#paths.get(path)
+    return held instanceof Map && held.size > CROWD
+  }
+
+  /** Returns the watchers of a path with their modes. The entries of those that were yielded may change meanwhile. */
+  watchersOf(path: string): Iterable<readonly [watcher: W, modes: number]> {
+    const held = this.#paths.get(path)
+    if (held === undefined) return []
+    return held instanceof Map ? held : [[held.watcher, held.modes]]
   }
 
   /** Yields each path with its watchers: those that are held until they are yielded, and no more than there are now. */

@@ -1,5 +1,6 @@
 import { EventType, OPEN_ACL_UNSAFE, Reader, readWatcherEvent, type ACL } from '@zabra/protocol'
 import { AclRules } from '../../auth/index.ts'
+import { runToEnd } from '../../steps.ts'
 import type { Identity } from '../../types.ts'
 import { WatchNotifier, WatchManager, type NotifiedWatcher } from '../index.ts'
 
@@ -61,6 +62,7 @@ export class WatchFixture {
     parentAcl: readonly ACL[] = OPEN_ACL_UNSAFE,
   ): void {
     this.notifier.created(path, acl, parentOf(path), parentAcl)
+    runToEnd(this.notifier.notifyInSteps())
   }
   deleted(
     path: string,
@@ -68,9 +70,11 @@ export class WatchFixture {
     parentAcl: readonly ACL[] = OPEN_ACL_UNSAFE,
   ): void {
     this.notifier.deleted(path, acl, parentOf(path), parentAcl)
+    runToEnd(this.notifier.notifyInSteps())
   }
   changed(path: string, acl: readonly ACL[] = OPEN_ACL_UNSAFE): void {
     this.notifier.dataChanged(path, acl)
+    runToEnd(this.notifier.notifyInSteps())
   }
 }
 
