@@ -3,6 +3,8 @@ export const ITEMS_PER_TURN = 100
 export const SLICE_MS = 2
 
 export interface SliceTurns {
+  /** The most items of one turn; a hundred by default. */
+  readonly most?: number
   /** Reads the monotonic clock. */
   now(): number
   /** Runs the next slice in a later turn. */
@@ -23,7 +25,7 @@ export function inSlices<T>(
   const iterator = items[Symbol.iterator]()
   const slice = (): void => {
     const until = turns.now() + SLICE_MS
-    for (let left = ITEMS_PER_TURN; left > 0; left--) {
+    for (let left = turns.most ?? ITEMS_PER_TURN; left > 0; left--) {
       const next = iterator.next()
       if (next.done === true || handle(next.value) === false) return turns.done()
       if (turns.now() >= until) break

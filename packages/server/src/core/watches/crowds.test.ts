@@ -32,7 +32,7 @@ describe('watchers that are notified in steps', () => {
             PATHS.map((at) => [1, 2, 3, 4, 5].map((type) => watches.has(one, at, type))),
           )
           return {
-            notified: notified.sort(),
+            notified: notified.toSorted((a, b) => a - b),
             left,
             paths: watchers.map((one) => [...one.watchedPaths].sort()),
           }
@@ -65,7 +65,8 @@ describe('watchers that are notified in steps', () => {
       }
       return counts
     }
-    return { ...fixture, tree, apply, watchers, steps }
+    const { notifier, watches } = fixture
+    return { notifier, watches, tree, apply, watchers, steps }
   }
 
   const setData: Txn = { type: OpCode.setData, path: '/a', data: new Uint8Array(0), version: 1 }
