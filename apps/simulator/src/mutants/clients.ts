@@ -160,8 +160,8 @@ export const clients: readonly ServerMutant[] = [
   mutant('child-watch-misses-deletions', 'Child watches do not fire on deletions.', { servers: 1 }, [
     [
       'core/watches/watch-notifier.ts',
-      'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
-      'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
+      'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n      )\n    this.#childrenChanged(parent, parentAcl)',
+      'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n      )\n    void [parent, parentAcl]',
     ],
   ]),
   mutant(

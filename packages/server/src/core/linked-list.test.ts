@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { LinkedList } from './linked-list.ts'
 
-class Item {
+class LinkedPart {
   readonly name: number
-  previous: Item | undefined
-  next: Item | undefined
+  previous: LinkedPart | undefined
+  next: LinkedPart | undefined
 
   constructor(name: number) {
     this.name = name
@@ -15,8 +15,8 @@ class Item {
 it('a list holds what a set does, in the same order, whatever is added and removed', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(9)), (names) => {
-      const items = Array.from({ length: 10 }, (_, name) => new Item(name))
-      const [list, model] = [new LinkedList<Item>(), new Set<Item>()]
+      const items = Array.from({ length: 10 }, (_, name) => new LinkedPart(name))
+      const [list, model] = [new LinkedList<LinkedPart>(), new Set<LinkedPart>()]
       for (const name of names) {
         const item = items[name]!
         if (model.delete(item)) list.remove(item)
@@ -24,7 +24,7 @@ it('a list holds what a set does, in the same order, whatever is added and remov
           model.add(item)
           list.add(item)
         }
-        const listed: Item[] = []
+        const listed: LinkedPart[] = []
         for (let each = list.first; each !== undefined; each = each.next) listed.push(each)
         expect(listed).toEqual([...model])
       }
