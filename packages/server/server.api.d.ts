@@ -1100,6 +1100,10 @@ export interface ChangeSink {
     created(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void;
     deleted(path: string, acl: readonly ACL[], parent: string, parentAcl: readonly ACL[]): void;
     dataChanged(path: string, acl: readonly ACL[]): void;
+    readonly hasCrowds?: boolean;
+    hasCrowd?(path: string): boolean;
+    readonly hasWaiting?: boolean;
+    notifyInSteps?(): Generator<void>;
 }
 
 export interface NodeRef {
