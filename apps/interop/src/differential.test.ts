@@ -17,6 +17,8 @@ const isRecording = process.env['ZABRA_RECORD'] === '1'
 const config = {
   extendedTypesEnabled: 'true',
   enforceQuota: 'true',
+  // No reply depends on a flush, and thousands of writes are flushed one by one otherwise.
+  forceSync: 'no',
   // The digest of super:secret.
   'DigestAuthenticationProvider.superDigest': 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=',
 }
