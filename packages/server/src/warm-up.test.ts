@@ -12,5 +12,5 @@ it('the warm-up runs in short turns of their own, and ends', async () => {
     last = turns
     clock.advance(0)
   }
-  expect(turns).toBe(200)
+  expect(turns).toBe(100)
 })

@@ -20,8 +20,10 @@ import { WatchManager, WatchNotifier, type NotifiedWatcher } from './core/watche
 
 /** Bytes in one turn: none of them takes a millisecond before the loops are compiled. */
 const STEP_BYTES = 1 << 13
-/** As many as V8 takes to compile the loops on a machine that has other work to do. */
-const TURNS = 200
+/** As many as V8 takes to compile the loops on a machine that has other work to do. Each takes processor time from the start. */
+const TURNS = 100
+/** Turns with one tree: code that was compiled for one object is thrown away at the next one. */
+const TURNS_OF_TREE = 5
 /** Entries of the access control lists. */
 const ENTRIES = 20
 /** Levels of a changed path, each with a recursive watch. */
@@ -47,6 +49,7 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   for (let level = 1; level < LEVELS; level++) watches.watchRecursively(watcher, '/n'.repeat(level))
   const deepest = '/n'.repeat(LEVELS)
   let turns = TURNS
+  let tree = treeWithLists()
   // Sums of all 32 bits: code that was compiled for small numbers is thrown away at the first one.
   let [crc, adler] = [0, 1]
   const step = (): void => {
@@ -62,8 +65,8 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
     rules.accept(list, identities)
     rules.allows(list, Perms.READ, identities)
     watches.fireDataChanged(deepest, () => {})
-    // Of a tree of its own each time: code that was compiled for one object is thrown away at the next one.
-    const reads = new ReadHandlers({ tree: treeWithLists(), acls: rules, watches, watchNotifier })
+    if (turns % TURNS_OF_TREE === 0) tree = treeWithLists()
+    const reads = new ReadHandlers({ tree, acls: rules, watches, watchNotifier })
     reads.execute(OpCode.multiRead, new Reader(multiRead), new PieceWriter(), {
       listener: watcher,
       sessionId: 0n,
