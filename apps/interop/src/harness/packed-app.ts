@@ -16,7 +16,7 @@ export async function packedApp(
     return `--filter=${(JSON.parse(manifest) as { name: string }).name}`
   })
   const pack = ['--dir', root, '--recursive', ...filters, 'pack', '--pack-destination', folder]
-  const packed = await run('npx', ['--yes', 'pnpm@10.34.8', ...pack])
+  const packed = await run('pnpm', pack)
   expect(packed.code, packed.output).toBe(0)
   const tarballs = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
   expect(tarballs).toHaveLength(packages.length)
