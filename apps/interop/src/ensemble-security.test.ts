@@ -13,6 +13,7 @@ import { scratch, type Kind } from './harness/servers.ts'
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
 
 type Config = Record<string, string>
+type SettingsOf = (id: number, kind: Kind) => Config
 
 const voterIds = [1, 2, 3]
 const observerIds = [4, 5]
@@ -53,7 +54,7 @@ async function expectEachVoterToLead(ensemble: Ensemble): Promise<void> {
  * Returns the settings of each member for TLS, with a certificate of its own: they share an address, so URIs tell them apart. Voters have
  * PEM files and observers PKCS #12. The first voter and the last observer offer TLS 1.2 alone.
  */
-function tlsSettings(dir: string): (id: number, kind: Kind) => Config {
+function tlsSettings(dir: string): SettingsOf {
   const cert = (...args: string[]): unknown =>
     execFileSync(process.execPath, [zabra, 'cert', ...args, '--dir', dir], { stdio: 'pipe' })
   cert('init-ca')
@@ -97,6 +98,15 @@ function negotiatedVersion(port: number, dir: string): Promise<string | null> {
       socket.destroy()
     })
   })
+}
+
+let certificates: { readonly dir: string; readonly settings: SettingsOf } | undefined
+
+/** Returns the folder of the certificates, which are made once, and the settings that name them. */
+function tls(): { readonly dir: string; readonly settings: SettingsOf } {
+  const dir = scratch('quorum-tls')
+  certificates ??= { dir, settings: tlsSettings(dir) }
+  return certificates
 }
 
 const suite = (apache: Kind, { rolls }: { readonly rolls: boolean }): void => {
@@ -146,8 +156,7 @@ const suite = (apache: Kind, { rolls }: { readonly rolls: boolean }): void => {
     ? 'comes to TLS from plaintext in three rolling restarts under load without a failed call'
     : 'uses TLS from its first start'
   it(`${origin}, and serves writes under each voter`, async () => {
-    const dir = scratch('quorum-tls')
-    const settings = tlsSettings(dir)
+    const { dir, settings } = tls()
     let step: Config = rolls ? {} : { sslQuorum: 'true' }
     const ensemble = await Ensemble.plan({
       kinds,

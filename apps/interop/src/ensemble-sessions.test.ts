@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Ensemble, type EnsembleOptions } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
@@ -15,8 +15,11 @@ const ensembles: readonly (readonly Kind[])[] = [
 ]
 
 /** Starts an ensemble that member 3 leads: it starts with member 2, no member has data, and it has the larger id. */
-async function startLedByThird(options: EnsembleOptions): Promise<void> {
-  ensemble = await Ensemble.plan(options)
+async function startLedByThird(
+  options: EnsembleOptions,
+  dispose?: (remove: () => Promise<void>) => void,
+): Promise<void> {
+  ensemble = await Ensemble.plan(options, dispose)
   await ensemble.start(2, 3)
   await ensemble.start(...ensemble.ids.filter((id) => id !== 2 && id !== 3))
   expect(await ensemble.leader()).toBe(3)
@@ -26,38 +29,39 @@ const setBody = (path: string, data: string): Buffer => bytes().str(path).buffer
 const getBody = (path: string): Buffer => bytes().str(path).bool(false).done()
 
 describeWith(['apache'], 'sessions of an ensemble', () => {
-  it.each(ensembles)('of %s, %s and %s get their replies in order through each member', async (...kinds) => {
-    await startLedByThird({ kinds })
-    const clients = await Promise.all(ensemble.ids.map((id) => ensemble.connect(id)))
-    await clients[0]!.create('/busy', 'x')
-    await Promise.all(
-      clients.map(async (client, at) => {
-        const path = `/own-${at}`
-        const answers: Promise<unknown>[] = [client.request(op.create, createBody(path, '0'))]
-        const got: number[] = []
-        for (let round = 1; round <= 120; round++) {
-          answers.push(
-            client.request(op.sync, bytes().str('/').done()).then(() => got.push(round)),
-            client.request(op.setData, setBody(path, String(round))).then(({ err }) => expect(err).toBe(0)),
-            client.request(op.setData, setBody('/busy', `${at}-${round}`)),
-            client.request(op.getData, getBody(path)).then(({ body }) => {
-              expect(body.buffer()?.toString(), `a read behind write ${round} through ${at + 1}`).toBe(
-                String(round),
-              )
-            }),
-          )
-        }
-        await Promise.all(answers)
-        expect(got).toEqual(Array.from({ length: 120 }, (_, index) => index + 1))
-      }),
-    )
-    for (const client of clients) await client.close()
-  })
+  describe.each(ensembles)('of %s, %s and %s', (...kinds) => {
+    let remove = async (): Promise<void> => {}
+    beforeAll(() => startLedByThird({ kinds }, (action) => (remove = action)), 120_000)
+    afterAll(() => remove())
 
-  it.each(ensembles)(
-    'of %s, %s and %s move between members and lose their old connection',
-    async (...kinds) => {
-      await startLedByThird({ kinds })
+    it('get their replies in order through each member', async () => {
+      const clients = await Promise.all(ensemble.ids.map((id) => ensemble.connect(id)))
+      await clients[0]!.create('/busy', 'x')
+      await Promise.all(
+        clients.map(async (client, at) => {
+          const path = `/own-${at}`
+          const answers: Promise<unknown>[] = [client.request(op.create, createBody(path, '0'))]
+          const got: number[] = []
+          for (let round = 1; round <= 120; round++) {
+            answers.push(
+              client.request(op.sync, bytes().str('/').done()).then(() => got.push(round)),
+              client.request(op.setData, setBody(path, String(round))).then(({ err }) => expect(err).toBe(0)),
+              client.request(op.setData, setBody('/busy', `${at}-${round}`)),
+              client.request(op.getData, getBody(path)).then(({ body }) => {
+                expect(body.buffer()?.toString(), `a read behind write ${round} through ${at + 1}`).toBe(
+                  String(round),
+                )
+              }),
+            )
+          }
+          await Promise.all(answers)
+          expect(got).toEqual(Array.from({ length: 120 }, (_, index) => index + 1))
+        }),
+      )
+      for (const client of clients) await client.close()
+    })
+
+    it('move between members and lose their old connection', async () => {
       for (const [from, to] of [
         [1, 2],
         [2, 3],
@@ -78,13 +82,9 @@ describeWith(['apache'], 'sessions of an ensemble', () => {
           expect(await client.exists(path)).toBeUndefined()
         })
       }
-    },
-  )
+    })
 
-  it.each(ensembles)(
-    'of %s, %s and %s that send malformed requests do not block others',
-    async (...kinds) => {
-      await startLedByThird({ kinds })
+    it('that send malformed requests do not block others', async () => {
       const zabraIds = ensemble.ids.filter((id) => kinds[id - 1] === 'zabra')
       for (const id of zabraIds) {
         const client = await ensemble.connect(id)
@@ -100,8 +100,8 @@ describeWith(['apache'], 'sessions of an ensemble', () => {
       if (malformed !== undefined) expect(malformed.err).toBe(-5)
       await ensemble.withClient(1, async (other) => void (await other.create('/after-apache', '')))
       client.drop()
-    },
-  )
+    })
+  })
 
   it('mntr has the plain keys of Apache ZooKeeper in the same role', async () => {
     await startLedByThird({

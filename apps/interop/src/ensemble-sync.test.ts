@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { ConnectionLost, ErrorReply } from './harness/client.ts'
@@ -66,10 +66,15 @@ const sides: readonly (readonly Kind[])[] = [
 ]
 
 describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', () => {
-  it.each(sides)(
-    'of %s, %s and %s synchronizes by DIFF after few writes and by SNAP after many',
-    async (...kinds) => {
-      ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=-1'] })
+  describe.each(sides)('of %s, %s and %s', (...kinds) => {
+    let remove = async (): Promise<void> => {}
+    beforeAll(async () => {
+      const options = { kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=-1'] }
+      ensemble = await Ensemble.start(options, (action) => (remove = action))
+    }, 120_000)
+    afterAll(() => remove())
+
+    it('synchronizes by DIFF after few writes and by SNAP after many', async () => {
       await writeMany(1, 'first', 10)
       await ensemble.kill(3)
       await ensemble.leader()
@@ -104,8 +109,46 @@ describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', ()
       await ensemble.start(2)
       await writeMany(3, 'last', 5)
       await expectOneTree()
-    },
-  )
+    })
+
+    it('synchronizes by SNAP under writes', async () => {
+      await ensemble.kill(3)
+      await writeMany(1, 'load', MANY)
+      // Clients create, change and delete nodes while the snapshot is streamed.
+      const leader = await ensemble.leader()
+      let isWriting = true
+      const load = async (lane: number): Promise<void> => {
+        let writer = await ensemble.connect(leader)
+        for (let n = 0; isWriting; n++) {
+          try {
+            await writer.create(`/load/lane-${lane}-${n}`, `${n}`)
+            await writer.set(`/load/${(n * 7 + lane) % MANY}`, `changed ${n}`)
+            if (n > 3) await writer.delete(`/load/lane-${lane}-${n - 3}`)
+          } catch (error) {
+            // On a busy machine a leader may lose its quorum for a moment; the write in flight may be applied or not.
+            if (!(error instanceof ConnectionLost) && !(error instanceof ErrorReply)) throw error
+            if (error instanceof ConnectionLost) writer = await ensemble.connect(await ensemble.leader())
+          }
+        }
+        await writer.close().catch(ignoreConnectionLoss)
+      }
+      const lanes = Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(load))
+      lanes.catch(() => {})
+      for (let round = 0; round < 3; round++) {
+        await ensemble.start(3)
+        await until('the member', async () => (await ensemble.modeOf(3)) === 'follower')
+        const ways = await syncModesOf3(kinds)
+        expect(ways.at(-1), `${ways.join()}\n${ensemble.member(leader).output}`).toBe('snap')
+        await ensemble.kill(3)
+        await new Promise((done) => setTimeout(done, 300))
+        rmSync(join(ensemble.folder(3), 'version-2'), { recursive: true })
+      }
+      await ensemble.start(3)
+      isWriting = false
+      await lanes
+      await expectOneTree()
+    })
+  })
 
   it.each(sides)('of %s, %s and %s synchronizes by DIFF from the log on disk', async (...kinds) => {
     ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=0'] })
@@ -150,46 +193,6 @@ describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', ()
     await ensemble.kill(3)
     await ensemble.withClient(2, (writer) => writer.create('/later'))
     await ensemble.start(3)
-    await expectOneTree()
-  })
-
-  it.each(sides)('of %s, %s and %s synchronizes by SNAP under writes', async (...kinds) => {
-    ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=-1'] })
-    await writeMany(1, 'first', MANY)
-    await ensemble.kill(3)
-    await writeMany(1, 'much', MANY)
-    // Clients create, change and delete nodes while the snapshot is streamed.
-    const leader = await ensemble.leader()
-    let isWriting = true
-    const load = async (lane: number): Promise<void> => {
-      let writer = await ensemble.connect(leader)
-      for (let n = 0; isWriting; n++) {
-        try {
-          await writer.create(`/much/lane-${lane}-${n}`, `${n}`)
-          await writer.set(`/much/${(n * 7 + lane) % MANY}`, `changed ${n}`)
-          if (n > 3) await writer.delete(`/much/lane-${lane}-${n - 3}`)
-        } catch (error) {
-          // On a busy machine a leader may lose its quorum for a moment; the write in flight may be applied or not.
-          if (!(error instanceof ConnectionLost) && !(error instanceof ErrorReply)) throw error
-          if (error instanceof ConnectionLost) writer = await ensemble.connect(await ensemble.leader())
-        }
-      }
-      await writer.close().catch(ignoreConnectionLoss)
-    }
-    const lanes = Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(load))
-    lanes.catch(() => {})
-    for (let round = 0; round < 3; round++) {
-      await ensemble.start(3)
-      await until('the member', async () => (await ensemble.modeOf(3)) === 'follower')
-      const ways = await syncModesOf3(kinds)
-      expect(ways.at(-1), `${ways.join()}\n${ensemble.member(leader).output}`).toBe('snap')
-      await ensemble.kill(3)
-      await new Promise((done) => setTimeout(done, 300))
-      rmSync(join(ensemble.folder(3), 'version-2'), { recursive: true })
-    }
-    await ensemble.start(3)
-    isWriting = false
-    await lanes
     await expectOneTree()
   })
 })

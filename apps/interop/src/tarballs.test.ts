@@ -123,8 +123,8 @@ console.log(NoNodeError, json<{ a: number }>(), Mutex, revoke, client.state)
     cpSync(app, bare, { recursive: true })
     rmSync(join(bare, 'node_modules/ws'), { recursive: true })
     const webSocketPort = await freePort()
-    await using server = await Server.start({ kind: serverUnderTest, config: { webSocketPort } })
-    const plain = await run(process.execPath, [join(bare, 'esm.mjs'), server.address])
+    await using both = await Server.start({ kind: serverUnderTest, config: { webSocketPort } })
+    const plain = await run(process.execPath, [join(bare, 'esm.mjs'), both.address])
     expect(plain).toMatchObject({ output: 'hello\n', code: 0 })
     const url = `ws://127.0.0.1:${webSocketPort}/zabra`
     writeFileSync(
@@ -144,6 +144,11 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
     expect(missing.code).toBe(0)
   })
 
+  let server: Server
+  beforeAll(async () => {
+    server = await Server.start({ kind: serverUnderTest })
+  }, 120_000)
+
   const others = otherNodes()
   if (others.length === 0) {
     describe.skip('on other releases of Node (skipped: ZABRA_NODES names none that runs)', () => {
@@ -153,7 +158,6 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
 
   describe.each([['this Node', process.execPath] as const, ...others])('on %s', (_name, node) => {
     it.each(['esm.mjs', 'required.cjs'])('works when loaded by %s', async (file) => {
-      await using server = await Server.start({ kind: serverUnderTest })
       const ran = await run(node, ['--no-warnings', join(app, file), server.address])
       expect(ran.output).toBe('hello\n')
       expect(ran.code).toBe(0)
@@ -162,7 +166,6 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
     it.each(['lean.mjs', 'lean.cjs'])(
       'loads no TLS, HTTP, compression or cryptography for a session over TCP (%s)',
       async (file) => {
-        await using server = await Server.start({ kind: serverUnderTest })
         const ran = await run(node, ['--no-warnings', join(app, file), server.address])
         expect(ran.output).toBe('true\n\n')
         expect(ran.code).toBe(0)
@@ -170,7 +173,6 @@ await connect({ servers: process.argv[2], signal: enough.signal, instrumentation
     )
 
     it('works in several worker threads', async () => {
-      await using server = await Server.start({ kind: serverUnderTest })
       const ran = await run(node, ['--no-warnings', join(app, 'workers.mjs'), server.address])
       expect(ran.output).toBe('nodeDeleted\n'.repeat(3))
       expect(ran.code).toBe(0)
