@@ -5,7 +5,7 @@ import { Proxy } from '../client/proxy.ts'
 import { Client, ConnectionLost, fourLetterWord } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
 import { freePort } from '../harness/ports.ts'
-import { scratch, Server, type Kind } from '../harness/servers.ts'
+import { pauseBetweenPolls, scratch, Server, type Kind } from '../harness/servers.ts'
 
 /** The password behind `superDigest` is `secret`. */
 const superDigest = 'super:lK75jTNcA+U9vtVEw5vB51mj/w4='
@@ -287,9 +287,9 @@ export async function until(
   condition: () => Promise<boolean>,
   withinMs = 30_000,
 ): Promise<void> {
-  const deadline = Date.now() + withinMs
+  const began = Date.now()
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`Waited ${withinMs} ms for ${what}`)
-    await new Promise((done) => setTimeout(done, 30))
+    if (Date.now() - began > withinMs) throw new Error(`Waited ${withinMs} ms for ${what}`)
+    await pauseBetweenPolls(began)
   }
 }

@@ -128,6 +128,13 @@ export function spawnOwned(
 /** The longest start of a server, on a busy machine too; less than the time limit of hooks, so that its output is in the error. */
 const START_MS = 55_000
 
+/**
+ * Pauses between two looks at whether something has happened, for a twentieth of the time that they have taken since `began`: those who
+ * ask a server take processor time from it.
+ */
+export const pauseBetweenPolls = (began: number): Promise<void> =>
+  new Promise((done) => setTimeout(done, 20 + (Date.now() - began) / 20))
+
 /** A server process with its own port and folder. */
 export class Server {
   readonly kind: Kind
@@ -215,15 +222,15 @@ export class Server {
   }
 
   async #ready(): Promise<void> {
-    const deadline = Date.now() + START_MS
-    while (Date.now() < deadline) {
+    const began = Date.now()
+    while (Date.now() - began < START_MS) {
       if (!this.isRunning) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
       if (
         (await fourLetterWord(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:') &&
         (await this.#isTlsPortOpen())
       )
         return
-      await new Promise((done) => setTimeout(done, 20))
+      await pauseBetweenPolls(began)
     }
     await this.kill()
     throw new Error(`The ${this.kind} server did not serve within ${START_MS / 1000} s:\n${this.#output}`)
