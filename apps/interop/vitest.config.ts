@@ -7,22 +7,26 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * and how long a test waits for servers does not show in the size of its file.
  */
 const LONGEST = [
+  'ensemble-security',
   'ensemble-sync',
   'ensemble-mixed',
-  'ensemble-security',
-  'differential',
   'differential-roles',
-  'client',
-  'ensemble-observers',
-  'tarballs',
-  'recipes-curator',
-  'disk',
-  'sasl',
+  'foreign-checker',
   'ensemble-faults',
-  'ensemble-sessions',
-  'recipes-locks',
+  'ensemble-observers',
+  'client',
   'openapi',
+  'disk',
+  'recipes-locks',
+  'tarballs',
   'tarball-tools',
+  'ensemble-migration',
+  'recipes-curator',
+  'crash',
+  'ensemble-sessions',
+  'sasl',
+  'differential',
+  'rolling-restart',
 ]
 
 class LongestFirst extends BaseSequencer {
