@@ -8,9 +8,12 @@ export interface ForwardLimit {
   readonly requestBytes: number
 }
 
-/** Beyond this an observer is not read for a while. */
-const OBSERVER_LIMIT: ForwardLimit = { maxBytes: 16 << 20, requestBytes: 64 }
-/** As much as the members of an ensemble let their clients have in flight, all together (`PipelineRoom`). */
+/** Beyond this an observer of a leader is not read for a while, nor are all observers of a follower together. */
+export const OBSERVER_LIMIT: ForwardLimit = { maxBytes: 16 << 20, requestBytes: 64 }
+/**
+ * As much as the members of an ensemble let their clients have in flight, all together (`PipelineRoom`). A follower has at most half of it,
+ * and forwards up to 32 MiB for its observers, some of which no configuration may name.
+ */
 const MEMBER_LIMIT: ForwardLimit = { maxBytes: 64 << 20, requestBytes: 64 }
 /**
  * A follower of Apache ZooKeeper, one of three, forwards 500 requests of `jute.maxbuffer`, 1 MiB (`globalOutstandingLimit`), and one more
@@ -31,8 +34,8 @@ export function forwardLimitOf({
 }
 
 /**
- * Bounds the bytes of the requests of a learner that are in flight. Notes a point in its requests at a time, and looks at whether all
- * before it are finished when it has sent `maxBytes` more.
+ * Bounds the bytes of the requests in flight of a learner, or of all observers of a follower. Notes a point in these requests at a time, and
+ * looks at whether all before it are finished when `maxBytes` more have come.
  */
 export class ForwardedBytes {
   readonly #limit: ForwardLimit
@@ -40,7 +43,7 @@ export class ForwardedBytes {
   #bytes = 0
   /** Whether the requests before the point are finished. */
   #isFinished = true
-  #onFinished: (() => void) | undefined
+  #onFinished: (() => void)[] = []
 
   constructor(limit: ForwardLimit) {
     this.#limit = limit
@@ -65,15 +68,13 @@ export class ForwardedBytes {
     this.#isFinished = false
     whenFinished(() => {
       this.#isFinished = true
-      const onFinished = this.#onFinished
-      this.#onFinished = undefined
-      onFinished?.()
+      for (const action of this.#onFinished.splice(0)) action()
     })
   }
 
   /** Calls back once, when the requests before the point are finished. */
   onceFinished(action: () => void): void {
-    this.#onFinished = action
+    this.#onFinished.push(action)
   }
 
   /** Why a learner that has exceeded the limit is disconnected. */

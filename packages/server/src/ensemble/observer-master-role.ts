@@ -3,7 +3,7 @@ import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { isFinal, NO_CLUSTER, type ServerId } from '../core/quorum/index.ts'
 import type { LearnerSessions } from '../core/sessions/index.ts'
-import type { Identity, SessionId, Zxid } from '../core/types.ts'
+import type { SessionId, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeLearnerInfo,
@@ -28,7 +28,7 @@ import {
 import type { LearnerPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import { FeatureReports } from './feature-reports.ts'
-import { ForwardedBytes, forwardLimitOf } from './forwarded-bytes.ts'
+import { ForwardedBytes, OBSERVER_LIMIT } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
@@ -69,6 +69,8 @@ export class ObserverMasterRole {
   /** The feature levels of the observers. */
   readonly levels: FeatureReports
   readonly #log: LimitedLog
+  /** The requests in flight of all observers. */
+  readonly #forwarded = new ForwardedBytes(OBSERVER_LIMIT)
   #cancelTick: Cancel = () => {}
   #hasEnded = false
   /** A committed change of the configuration, until `activated` passes the leader that it designates. */
@@ -200,7 +202,7 @@ export class ObserverMasterRole {
     })
     observer.isObserver = true
     observer.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
-    observer.forwarded = new ForwardedBytes(forwardLimitOf(observer))
+    observer.forwarded = this.#forwarded
     observer.sharesSecret = takesPartInSecret(this.#context, observer.extension, connection)
     observer.setReadTimeout(initLimit * tickTimeMs)
     this.#observers.set(id, observer)
@@ -301,36 +303,35 @@ export class ObserverMasterRole {
     }
   }
 
-  /** Counts a request before it is forwarded. An observer with too many in flight is not read until they are fewer. */
-  #count(
-    observer: LearnerConnection,
-    session: SessionId,
-    data: Uint8Array | null,
-    auth: readonly Identity[] | null,
-  ): void {
-    const { forwarded } = observer
-    const isWithin = forwarded.count(data, auth)
-    const { pipeline } = this.#follower
-    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.syncForObserver(session, observer.id, done))
-    if (!isWithin) observer.pauseUntilFinished()
-  }
-
-  #handle(observer: LearnerConnection, { type, data, auth }: QuorumPacket): void {
+  #handle(observer: LearnerConnection, packet: QuorumPacket): void {
+    const { type, data, auth } = packet
     const { pipeline, sessions } = this.#follower
     if (type === PacketType.ping)
       return observer.run(touchSteps(data, (id, timeout) => sessions.touchFromObserver(id, timeout)))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
-      this.#count(observer, session, data, auth)
+      this.#count(observer, session, packet)
       const onRevalidated = (valid: boolean): void =>
         observer.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
       return pipeline.revalidate(session, timeout, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    this.#count(observer, sessionId, data, auth)
+    this.#count(observer, sessionId, packet)
     const identities = forwardedIdentities(this.#context, observer, auth)
     pipeline.forwardFromObserver({ sessionId, ...request, identities }, observer.id, () =>
       observer.send(PacketType.sync, 0),
     )
+  }
+
+  /**
+   * Counts a request or a revalidation before it is forwarded. Where too many of all observers are in flight, the leader would disconnect
+   * this follower: the observer is not read until they are fewer.
+   */
+  #count(observer: LearnerConnection, session: SessionId, { data, auth }: QuorumPacket): void {
+    const forwarded = this.#forwarded
+    const isWithin = forwarded.count(data, auth)
+    const { pipeline } = this.#follower
+    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.syncForObserver(session, observer.id, done))
+    if (!isWithin) observer.pauseUntilFinished()
   }
 }

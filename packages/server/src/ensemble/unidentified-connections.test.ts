@@ -15,6 +15,7 @@ import {
   encodeAckEpoch,
   encodeLearnerInfo,
   encodePacket,
+  encodeRevalidation,
   packetName,
   PacketSplitter,
   PacketType,
@@ -111,11 +112,11 @@ it.each([
   ])
 })
 
-const observerInfo = (): Uint8Array =>
+const observerInfo = (serverId = 4): Uint8Array =>
   packetOf(
     PacketType.observerInfo,
     makeZxid(1, 0),
-    encodeLearnerInfo({ serverId: 4, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }),
+    encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }),
   )
 
 /** Plays observer 4, or another learner with its first packet, which has the history up to a zxid, on a connection to a port. */
@@ -372,6 +373,52 @@ it.each(PORTS)(
     expect([seen.closed, ensemble.leader]).toEqual([false, 3])
   },
 )
+
+it.each(PORTS)(
+  'an observer that asks %s for more sessions than are answered is not read for a while',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const { seen, send, connection } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
+    const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+    send(PacketType.request, -1, largeRequest())
+    const data = encodeRevalidation({ session: 0x900_0000_0000_0001n, timeout: 30_000 })
+    const identities = [{ scheme: 'digest', id: 'x'.repeat(500_000) }]
+    for (let sent = 0; sent < 120; sent++) {
+      send(PacketType.revalidate, -1, data, identities)
+      await ensemble.untilIdle()
+    }
+    expect(seen.closed).toBe(false)
+    expect(connection.bufferedBytes).toBeGreaterThan(10e6)
+    for (const one of release) one()
+    await ensemble.until(
+      'all answers',
+      () => seen.packets.filter((name) => name === 'revalidate').length === 120,
+    )
+    expect(connection.bufferedBytes).toBe(0)
+  },
+)
+
+it('observers that together forward more requests than are committed do not cost their follower its leader', async () => {
+  const ensemble = await startOpenVoters()
+  const has = ensemble.server(1).stats().lastZxid
+  const observers: Awaited<ReturnType<typeof playObserver>>[] = []
+  for (let id = 10; id < 15; id++) observers.push(await playObserver(ensemble, 5001, has, observerInfo(id)))
+  const before = ensemble.lines.length
+  const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+  const request = largeRequest()
+  for (let sent = 0; sent < 30; sent++) {
+    for (const { send } of observers) send(PacketType.request, -1, request)
+    await ensemble.untilIdle()
+  }
+  expect(ensemble.lines.slice(before).filter((line) => line.includes('is lost'))).toEqual([])
+  const unread = observers.reduce((sum, { connection }) => sum + connection.bufferedBytes, 0)
+  expect(unread).toBeGreaterThan(100e6)
+  for (const one of release) one()
+  await ensemble.until('all requests', () =>
+    observers.every(({ connection }) => connection.bufferedBytes === 0),
+  )
+  expect([observers.some(({ seen }) => seen.closed), ensemble.leader]).toEqual([false, 3])
+})
 
 it('a follower that forwards more requests than members have in flight, while none is committed, is disconnected, and no other is', async () => {
   const ensemble = await Ensemble.start(3, { reconfigEnabled: true })
