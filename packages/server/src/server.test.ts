@@ -10,6 +10,7 @@ import {
 import { describe, expect } from 'vitest'
 import { apachePasswordFor, SessionPasswords } from './core/sessions/index.ts'
 import type { ServerSettings } from './settings/index.ts'
+import { spendTime } from './testing/many-connections.ts'
 import { TestServer, type RawClient } from './testing/test-server.ts'
 import { it } from './testing/test-server.ts'
 
@@ -568,6 +569,30 @@ describe('a full disk', () => {
     }
     expect(client.closed).toBe(false)
     expect(client.takeReceived().length).toBe(30)
+  })
+
+  it('answers what it discards over several turns in the order of each session, syncs included, and stays up', async () => {
+    const { fixture, client } = await TestServer.withClient()
+    const other = await fixture.connect()
+    fixture.disk.injectFault = (call) => (call === 'write' ? FULL_DISK : undefined)
+    const release = fixture.blockDisk()
+    for (const one of [client, other]) {
+      for (let i = 1; i <= 30; i++) one.create(i, `/h${i}`)
+      one.sync(31)
+      one.read(32, OpCode.exists, '/h1')
+      one.create(33, '/h33')
+    }
+    await fixture.untilIdle()
+    // Each look at the clock takes time, so that the answers take several turns.
+    const spend = spendTime(fixture.clock)
+    const monotonic = fixture.clock.monotonic
+    fixture.clock.monotonic = () => (spend(0.5), monotonic())
+    release()
+    await fixture.untilIdle()
+    const lost = Array.from({ length: 30 }, (_, i) => `${i + 1}:${ErrorCode.SYSTEMERROR}`)
+    const all = [...lost, '31:0', `32:${ErrorCode.NONODE}`, `33:${ErrorCode.SYSTEMERROR}`]
+    expect([client.takeReceived(), other.takeReceived()]).toEqual([all, all])
+    expect(fixture.server.stats().sessions).toBe(2)
   })
 
   it('refuses writes and serves reads, and accepts writes again when there is space', async ({ fixture }) => {

@@ -74,8 +74,10 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
       applySession: (id, txn, callback) => this.#sessions.apply(id, txn, callback),
     })
     this.#preparing = new SlicedQueue(options)
-    this.#confirmed = new SlicedQueue({ ...options, maxWaiting: Infinity })
     this.#discarded = new SlicedQueue({ ...options, maxWaiting: Infinity })
+    // A full disk also confirms the syncs behind what it discards, whose replies come first.
+    const isHeldUp = (): boolean => this.#discarded.isBusy
+    this.#confirmed = new SlicedQueue({ ...options, maxWaiting: Infinity, isHeldUp })
     this.#learnerOrder = new LearnerRequestOrder({
       sync: (learner, done) =>
         this.#inOrder(undefined, () =>
