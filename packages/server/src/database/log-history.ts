@@ -109,9 +109,8 @@ export class LogHistory {
   /** Resolves to whether the files hold every transaction of the history between two, sound, and no other. */
   async #holds(after: Zxid, upTo: Zxid): Promise<boolean> {
     const { disk, folders } = this.#source
-    const starts = await readEpochStarts(disk, folders.snapshots)
-    if (epochOf(after) < epochOf(upTo) && !starts.has(epochOf(upTo))) return false
     let last = after
+    // Before anything else is read: a purge keeps the files of open cursors.
     const cursor = this.#read(
       after,
       upTo,
@@ -119,6 +118,8 @@ export class LogHistory {
       () => 0,
     )
     try {
+      const starts = await readEpochStarts(disk, folders.snapshots)
+      if (epochOf(after) < epochOf(upTo) && !starts.has(epochOf(upTo))) return false
       for await (const { zxid } of cursor) {
         if (epochOf(zxid) > epochOf(last) && starts.get(epochOf(zxid)) !== last) return false
         last = zxid
@@ -127,15 +128,12 @@ export class LogHistory {
     } catch (error) {
       if (error instanceof DamageError) return false
       throw error
+    } finally {
+      await cursor.return()
     }
   }
 
-  #read(
-    after: Zxid,
-    upTo: Zxid,
-    waitUntilDurable: () => Promise<void>,
-    begin: () => Zxid,
-  ): AsyncIterableIterator<RawTxn> {
+  #read(after: Zxid, upTo: Zxid, waitUntilDurable: () => Promise<void>, begin: () => Zxid): LogCursor {
     const { disk, clock, folders } = this.#source
     const folder = folders.logs
     const cursor = new LogCursor(

@@ -31,3 +31,22 @@ it('lines of the file of epochs that are damaged count as absent', async () => {
     ]),
   )
 })
+
+it('a file of epochs that cannot be read, or is far too long, counts as absent and is replaced', async () => {
+  const disk = new MemoryDisk()
+  disk.putFile(PATH, new TextEncoder().encode('2 100000007\n'.repeat(10_000)))
+  expect(await readEpochStarts(disk, '/data')).toEqual(new Map())
+  disk.injectFault = (call) => (call === 'read' ? { code: 'EIO' } : undefined)
+  await addEpochStarts(disk, '/data', new Map([[3, makeZxid(2, 7)]]))
+  disk.injectFault = undefined
+  expect(await readEpochStarts(disk, '/data')).toEqual(new Map([[3, makeZxid(2, 7)]]))
+})
+
+it('epochs above those of the history, as before a renumbering, are forgotten and take no places', async () => {
+  const disk = new MemoryDisk()
+  const last = 2 ** 32 - 1
+  const lines = Array.from({ length: 100 }, (_, index) => `${last - index} 5\n`)
+  disk.putFile(PATH, new TextEncoder().encode(lines.join('')))
+  await addEpochStarts(disk, '/data', new Map([[3, makeZxid(2, 7)]]))
+  expect(await readEpochStarts(disk, '/data')).toEqual(new Map([[3, makeZxid(2, 7)]]))
+})
