@@ -6,12 +6,14 @@ import {
   Catalog,
   FolderTarget,
   loadBackup,
+  manifestName,
   parseKey,
   verifyDeep,
   verifyPieces,
   type BackupStore,
 } from '../backup/index.ts'
 import { oneChunk } from '../backup/catalog.ts'
+import { encodeManifest } from '../backup/manifest.ts'
 import type { Member } from '../ensemble/member.ts'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer } from '../testing/test-server.ts'
@@ -19,6 +21,7 @@ import { paced } from './paced.ts'
 import { credentialsReader } from './server-backups.ts'
 
 const MINUTE = 60_000
+const DAY = 86_400_000
 const KEY = 'ab'.repeat(32)
 
 const storeOn = (disk: MemoryDisk, root: string, key?: string): BackupStore => ({
@@ -271,6 +274,25 @@ describe('a server with a target of backups', () => {
     // The first one at once, and then within a look after every second minute.
     expect(times).toHaveLength(5)
     for (const time of times.slice(1)) expect(time % (2 * MINUTE)).toBeLessThan(11_000)
+    await server.stop()
+  })
+
+  it('writes snapshots after one whose time is far ahead, as of a member whose clock had jumped', async () => {
+    const settings = { backupTargets: ['/backup'], backupSchedule: 10 * MINUTE }
+    const server = await TestServer.start(settings)
+    const store = storeOn(server.disk, '/backup')
+    const writer = await server.connect()
+    writer.create(1, '/a')
+    await server.advance(MINUTE)
+    const [snapshot] = (await Catalog.read(store)).snapshots
+    const ahead = encodeManifest({ ...snapshot!, time: snapshot!.time + 400 * DAY }, nodeCryptography)
+    await store.target.write(manifestName(snapshot!), oneChunk(ahead))
+    await server.stop()
+    await server.restart()
+    const again = await server.connect()
+    again.create(1, '/b')
+    await server.advance(3 * MINUTE)
+    expect((await Catalog.read(store)).snapshots).toHaveLength(2)
     await server.stop()
   })
 

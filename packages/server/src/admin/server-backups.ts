@@ -436,8 +436,11 @@ class TargetBackups {
     const { backupSchedule } = this.#settings
     if (backupSchedule === 0) return false
     if (newest === undefined) return true
-    const dueAt = nextTime(backupSchedule, newest.time) ?? Infinity
-    return this.#platform.clock.wall() >= dueAt && (servedTree(this.#server!)?.lastZxid ?? 0) > newest.exactAt
+    const now = this.#platform.clock.wall()
+    const after = (time: number): number => nextTime(backupSchedule, time) ?? Infinity
+    // One from beyond the next time is of a clock that was ahead.
+    const isOld = now >= after(newest.time) || newest.time > after(now)
+    return isOld && (servedTree(this.#server!)?.lastZxid ?? 0) > newest.exactAt
   }
 
   async #backUp(known: Catalog, wanted: BackupOptions['snapshot']): Promise<void> {

@@ -67,7 +67,9 @@ export function expiredBackups(
   if (newest !== undefined) kept.add(newest)
   // A restore to a moment in the time of all snapshots begins with the last snapshot before that time, and needs the log after it.
   const all = Math.max(0, ...rules.filter(({ everyMs }) => everyMs === 0).map(({ maxAgeMs }) => maxAgeMs))
-  const first = snapshots.findLast(({ time }) => now - time >= all) ?? snapshots[0]
+  // Clocks of members differ, and jump: a time long ago does not make a snapshot older than one with an earlier transaction.
+  const begin = snapshots.findIndex(({ time }) => now - time < all)
+  const first = begin < 0 ? newest : snapshots[Math.max(0, begin - 1)]
   if (first !== undefined) kept.add(first)
   const isNeeded = (log: LogManifest): boolean =>
     first === undefined ||
