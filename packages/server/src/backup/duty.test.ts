@@ -74,7 +74,7 @@ describe('the duty of backups', () => {
     expect(await second.claim(substitute, 0)).toBe(false)
     expect(second.holder).toBe('1')
     expect(await named.claim({ ...TIMES, delayMs: () => Promise.resolve(Infinity) }, 0)).toBe(false)
-    expect(await first.claim(substitute, 0)).toBe(true)
+    expect(await first.claim(substitute, 1)).toBe(true)
     await named.claim(TIMES, 0)
     expect(await first.claim(substitute, 0)).toBe(false)
     expect(await named.claim(TIMES, 0)).toBe(true)
@@ -85,5 +85,32 @@ describe('the duty of backups', () => {
     expect(await first.claim(substitute, 0)).toBe(true)
     await first.release()
     expect(disk.paths()).toEqual([])
+  })
+
+  it('is left alone by a substitute for ever, but not once that is none any more', async () => {
+    const member = memberOf(1)
+    await member.claim({ ...TIMES, isSubstitute: true, delayMs: () => Promise.resolve(Infinity) }, 0)
+    expect(disk.paths()).toEqual([])
+    await member.claim(TIMES, 0)
+    expect(await member.claim(TIMES, 0)).toBe(true)
+  })
+
+  it('is looked at by a member without the log once for each backup of a substitute, not at each sign of it', async () => {
+    let asked = 0
+    const withoutLog = async (): Promise<number> => {
+      asked++
+      return 500
+    }
+    const [substitute, named] = [memberOf(1), memberOf(2)]
+    const look = async (lastBackupAt: number): Promise<void> => {
+      await substitute.claim({ ...TIMES, isSubstitute: true }, lastBackupAt)
+      expect(await named.claim({ ...TIMES, delayMs: withoutLog }, 0)).toBe(false)
+      clock.advance(100)
+    }
+    for (let i = 0; i < 10; i++) await look(7)
+    expect(asked).toBe(1)
+    await look(8)
+    await look(8)
+    expect(asked).toBe(2)
   })
 })

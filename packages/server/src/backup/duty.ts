@@ -15,10 +15,17 @@ export interface ClaimOptions {
   /** Whether this member gives way to any that is no substitute. */
   readonly isSubstitute?: boolean
   /**
-   * Resolves to how much longer this member waits, Infinity to leave the duty alone. It is asked once those times are over, and once for
-   * each claim.
+   * Resolves to how much longer this member waits, Infinity to leave the duty alone. It is asked once those times are over, once for
+   * each claim, and again when `isSubstitute` changes. A wait stays the same until the member with the claim has made a backup.
    */
   readonly delayMs?: () => Promise<number>
+}
+
+/** How much longer a member waits before it claims. */
+interface Wait {
+  readonly ms: number
+  /** Whether the member was a substitute when that was found out. */
+  readonly isSubstitute: boolean
 }
 
 /**
@@ -34,7 +41,7 @@ export class BackupDuty {
   readonly #run: string
   #count = 0
   /** The claim as it was read last, since when it has been the same, and how much longer this member waits before it claims. */
-  #seen: { readonly claim: string | undefined; readonly since: number; delayMs?: number } | undefined
+  #seen: { readonly claim: string | undefined; readonly since: number; wait?: Wait | undefined } | undefined
   #isHeld = false
   /** Whether the file may hold a claim of this member. */
   #hasClaimed = false
@@ -76,19 +83,22 @@ export class BackupDuty {
   ): Promise<boolean> {
     const claim = await this.#read()
     const now = this.#clock.monotonic()
-    if (this.#seen === undefined || this.#seen.claim !== claim) this.#seen = { claim, since: now }
+    if (this.#seen === undefined || this.#seen.claim !== claim) {
+      const wait = madeNoBackup(this.#seen?.claim, claim) ? this.#seen?.wait : undefined
+      this.#seen = { claim, since: now, wait: wait?.ms === 0 ? undefined : wait }
+    }
     const isOwn = this.#isOwn(claim)
     if (!isOwn) {
       this.#isHeld = false
       const isFree = claim === undefined || (!isSubstitute && CLAIM.exec(claim)?.[2] !== undefined)
       const waited = now - this.#seen.since - (isFree ? ifFreeMs : ifSilentMs)
       if (waited < 0) return false
-      if (this.#seen.delayMs === undefined) {
-        this.#seen.delayMs = await delayMs()
+      if (this.#seen.wait?.isSubstitute !== isSubstitute) {
+        this.#seen.wait = { ms: await delayMs(), isSubstitute }
         // Another member may have claimed the duty meanwhile.
         if ((await this.#read()) !== claim) return false
       }
-      if (waited < this.#seen.delayMs) return false
+      if (waited < this.#seen.wait.ms) return false
     }
     this.#hasClaimed = true
     const member = `${this.#member}${isSubstitute ? ':substitute' : ''}`
@@ -119,4 +129,10 @@ export class BackupDuty {
       throw error
     }
   }
+}
+
+/** Returns whether two claims are of the same run of a member, which has made no backup in between. */
+function madeNoBackup(before: string | undefined, after: string | undefined): boolean {
+  const [first, second] = [before, after].map((claim) => CLAIM.exec(claim ?? '') ?? undefined)
+  return first !== undefined && first[3] === second?.[3] && first[4] === second?.[4]
 }
