@@ -6,7 +6,7 @@ import { TestServer } from '../testing/test-server.ts'
 import { BackupVerification } from './backup-verification.ts'
 
 const NODES = 300
-const HOUR = 3_600_000
+const DAY = 86_400_000
 
 let server: TestServer
 let store: BackupStore
@@ -40,8 +40,8 @@ function create(platform: Partial<Platform> = {}, onTurn = (): void => {}) {
       setImmediate(action)
     },
   }
-  const verification = new BackupVerification(store, { ...server.platform(), clock, ...platform }, HOUR)
-  return { verification, turns: () => turns }
+  const verification = new BackupVerification(store, { ...server.platform(), clock, ...platform }, DAY)
+  return { verification, turns: () => turns, advance: (ms: number) => (now += ms) }
 }
 
 const until = async (isDone: () => boolean | Promise<boolean>): Promise<void> => {
@@ -103,22 +103,27 @@ describe('the verification of backups', () => {
     expect(await readVerification(store)).toBeUndefined()
   })
 
-  it('ends without a result once the memory for its tree is used up', async () => {
+  it('ends without a result once the memory for its tree is used up, and is left out like one that has not begun', async () => {
+    const limit = 2 ** 30
     let looks = 0
     const system = {
       ...server.platform().system,
       // The first look is that before it begins. The others come as often as the clock lets them.
-      heap: () => ({ used: 0, external: looks++ === 0 ? 0 : 1000 }),
+      heap: () => ({ used: 0, external: looks++ === 0 ? 0 : limit }),
       residentMemory: () => 0,
-      memoryLimits: () => ({ heap: Infinity, process: 1000 }),
+      memoryLimits: () => ({ heap: Infinity, process: limit }),
     }
-    const { verification } = create({ system })
+    const { verification, advance } = create({ system })
     verification.runIfDue(catalog)
-    await until(() => server.logLines.some(({ sentence }) => sentence.includes('could not be verified')))
-    expect(server.logLines.at(-1)?.facts).toMatchObject({
-      reason: expect.stringContaining('larger than the memory that is left'),
-    })
+    await until(() => server.logLines.some(({ sentence }) => sentence.includes('was not verified')))
+    expect(server.logLines.at(-1)?.sentence).toContain('the memory for a second tree is missing')
     expect(await readVerification(store)).toBeUndefined()
+    // Each attempt would take the memory of the clients.
+    const before = looks
+    advance(DAY / 2)
+    verification.runIfDue(catalog)
+    await verification.end()
+    expect(looks).toBe(before)
   })
 
   it('reports no damage of a backup that was removed meanwhile', async () => {

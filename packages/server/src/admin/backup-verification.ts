@@ -22,6 +22,9 @@ const SPARE = 0.15
 /** Says that a verification was ended because the server stops or lost the duty. */
 class VerificationStopped extends Error {}
 
+/** Says that the memory for a second tree is missing. */
+class MemoryMissing extends Error {}
+
 /** Verifies the newest backup of a target by replay, again and again, beside the work of the server. */
 export class BackupVerification {
   readonly #store: BackupStore
@@ -73,12 +76,7 @@ export class BackupVerification {
     // A time in the future is that of another clock.
     if (age >= 0 && age < this.#intervalMs) return
     const { url } = this.#store.target
-    if (this.#lacksMemory()) {
-      this.#notBefore = clock.monotonic() + this.#intervalMs
-      const sentence =
-        'The backup was not verified: the memory for a second tree is missing. Run zabra backup verify --deep on another machine, and set backup.verify=0'
-      return logger.warn({ target: url }, sentence)
-    }
+    if (this.#lacksMemory()) throw new MemoryMissing()
     const chain = catalog.newestChain()
     const begun = clock.monotonic()
     const use = new HeapUse(this.#platform.system)
@@ -87,10 +85,7 @@ export class BackupVerification {
       toEnd: true,
       pause: pauseAfter(clock, SLICE_MS, () => {
         if (this.#isStopped) throw new VerificationStopped()
-        if (use.at(clock.monotonic()).leavesNone)
-          throw new Error(
-            'its tree is larger than the memory that is left. Run zabra backup verify --deep elsewhere',
-          )
+        if (use.at(clock.monotonic()).leavesNone) throw new MemoryMissing()
       }),
     })
     const snapshot = manifestName(chain.snapshot)
@@ -128,11 +123,15 @@ export class BackupVerification {
   #onFailure(error: unknown): void {
     if (error instanceof VerificationStopped) return
     const { clock, logger } = this.#platform
+    const { url } = this.#store.target
+    if (error instanceof MemoryMissing) {
+      this.#notBefore = clock.monotonic() + this.#intervalMs
+      const sentence =
+        'The backup was not verified: the memory for a second tree is missing. Run zabra backup verify --deep on another machine, and set backup.verify=0'
+      return logger.warn({ target: url }, sentence)
+    }
     this.#notBefore = clock.monotonic() + RETRY_MS
     const reason = error instanceof Error ? error.message : String(error)
-    logger.warn(
-      { target: this.#store.target.url, reason },
-      'A backup could not be verified; trying again in an hour',
-    )
+    logger.warn({ target: url, reason }, 'A backup could not be verified; trying again in an hour')
   }
 }
