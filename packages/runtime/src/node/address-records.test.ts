@@ -18,11 +18,11 @@ it('an address that has failed ranks below others for 30 s from its first failur
 
 it('an address that has shown a trusted certificate ranks above others, whatever else fails there, until it is distrusted', () => {
   const records = new AddressRecords(() => 0)
-  records.trust('2001:db8::1')
-  records.fail('2001:db8::2')
-  expect(records.rankOf('2001:db8::3')).toBe(Rank.TRUSTED)
-  expect([records.distrust('2001:db8::4'), records.distrust('2001:db8::4')]).toEqual([true, false])
-  expect(records.rankOf('2001:db8::3')).toBe(Rank.FAILED)
+  records.trust('a')
+  records.fail('a')
+  expect(records.rankOf('a')).toBe(Rank.TRUSTED)
+  expect([records.distrust('a'), records.distrust('a')]).toEqual([true, false])
+  expect(records.rankOf('a')).toBe(Rank.FAILED)
 })
 
 it('ten thousand addresses of each kind are known', () => {

@@ -1,5 +1,3 @@
-import { addressBlockOf } from '../address-block.ts'
-
 /** Milliseconds for which a failure counts, from the first one on: then the address has another chance. */
 const FAILED_MS = 30_000
 /** Most addresses that are known to have failed. */
@@ -11,7 +9,7 @@ const MAX_TRUSTED = 10_000
 export const Rank = { FAILED: -1, UNKNOWN: 0, TRUSTED: 1 } as const
 
 /**
- * What the clients of addresses, or networks of IPv6, have done before. In a flood from hundreds of addresses each of them soon has
+ * What the clients of addresses have done before; an address is what `addressBlockOf` returns. In a flood from hundreds of addresses each of them soon has
  * failed, so that clients of other addresses come first.
  */
 export class AddressRecords {
@@ -26,43 +24,40 @@ export class AddressRecords {
   }
 
   rankOf(host: string): number {
-    const block = addressBlockOf(host)
-    if (this.#trusted.has(block)) return Rank.TRUSTED
-    const until = this.#failedUntil.get(block)
+    if (this.#trusted.has(host)) return Rank.TRUSTED
+    const until = this.#failedUntil.get(host)
     return until !== undefined && this.#now() < until ? Rank.FAILED : Rank.UNKNOWN
   }
 
   isTrusted(host: string): boolean {
-    return this.#trusted.has(addressBlockOf(host))
+    return this.#trusted.has(host)
   }
 
   /** Notes that a client has shown a trusted certificate. */
   trust(host: string): void {
-    const block = addressBlockOf(host)
-    this.#trusted.delete(block)
-    this.#trusted.add(block)
+    this.#trusted.delete(host)
+    this.#trusted.add(host)
     if (this.#trusted.size > MAX_TRUSTED) dropFirst(this.#trusted)
   }
 
   /** Takes the trust of an address back. Returns whether there was any. */
   distrust(host: string): boolean {
-    return this.#trusted.delete(addressBlockOf(host))
+    return this.#trusted.delete(host)
   }
 
   /** Notes that a connection has taken a place, and has come to nothing. */
   fail(host: string): void {
-    const block = addressBlockOf(host)
     const now = this.#now()
     // A failure while others count would put off the next chance of a client that is far away.
-    if (now < (this.#failedUntil.get(block) ?? now)) return
-    this.#failedUntil.delete(block)
-    this.#failedUntil.set(block, now + FAILED_MS)
+    if (now < (this.#failedUntil.get(host) ?? now)) return
+    this.#failedUntil.delete(host)
+    this.#failedUntil.set(host, now + FAILED_MS)
     if (this.#failedUntil.size > MAX_FAILED) dropFirst(this.#failedUntil)
   }
 
   /** Forgets the failures of an address whose client is ready. */
   succeed(host: string): void {
-    this.#failedUntil.delete(addressBlockOf(host))
+    this.#failedUntil.delete(host)
   }
 }
 

@@ -382,3 +382,38 @@ it('of those that wait, addresses with trusted certificates start first and thos
   loop.turn()
   expect(loop.started.map((host) => host[0]).join('')).toBe('tfttufuuf')
 })
+
+it('addresses of a network of IPv6 that has shown a trusted certificate are trusted', () => {
+  const loop = new Loop()
+  const [first] = loop.add('2001:db8::1', 1, 'certificate')
+  loop.turn()
+  loop.queue.remove(first!, { isTrusted: true })
+  for (let i = 2; i <= 9; i++) loop.add(`2001:db8::${i}`, 1, 'certificate')
+  loop.run(100)
+  expect(loop.started).toHaveLength(9)
+})
+
+it('a start takes no more time for the addresses of the clients that wait', () => {
+  const loop = new Loop()
+  let reads = 0
+  const handshakes = Array.from({ length: 250 }, (_, i): Handshake => {
+    const handshake = {
+      get host() {
+        reads++
+        return `2001:db8:${i.toString(16)}::1`
+      },
+      asksForCertificate: false,
+      needsRetry: false,
+      start: () => void loop.started.push(''),
+      abandon: () => {},
+    }
+    loop.queue.add(handshake)
+    return handshake
+  })
+  while (loop.started.length < 250) {
+    const begun = loop.started.length
+    loop.turn()
+    for (const handshake of handshakes.slice(begun, loop.started.length)) loop.queue.remove(handshake)
+  }
+  expect(reads).toBeLessThanOrEqual(3 * 250)
+})

@@ -1,5 +1,5 @@
 import { addressBlockOf } from '../address-block.ts'
-import { AddressRecords } from './address-records.ts'
+import { AddressRecords, Rank } from './address-records.ts'
 
 /** Milliseconds of one turn of the event loop that the starts of handshakes take together; one that has begun takes its own time. */
 const MAX_TURN_MS = 3
@@ -98,6 +98,7 @@ const hostOf = ({ host }: Handshake): string => addressBlockOf(host)
 
 /** The handshakes of one address. */
 interface HostState {
+  readonly host: string
   readonly waiting: Set<Handshake>
   /** Oldest first. */
   readonly started: Map<Handshake, Started>
@@ -142,7 +143,7 @@ export class HandshakeQueue {
     const host = hostOf(handshake)
     let state = this.#hosts.get(host)
     if (state === undefined)
-      this.#hosts.set(host, (state = { waiting: new Set(), started: new Map(), places: 0 }))
+      this.#hosts.set(host, (state = { host, waiting: new Set(), started: new Map(), places: 0 }))
     state.waiting.add(handshake)
     this.#waiting++
     this.#schedule()
@@ -281,59 +282,60 @@ export class HandshakeQueue {
     if (this.#places === PLACES) return undefined
     const now = this.#scheduler.now()
     const byRank = this.#starts % (STARTS_BY_RANK + 1) < STARTS_BY_RANK
-    let next: { readonly host: string; readonly state: HostState; readonly handshake: Handshake } | undefined
+    let next: { readonly state: HostState; readonly handshake: Handshake } | undefined
     let nextRank = -Infinity
-    for (const [host, state] of this.#hosts) {
+    for (const state of this.#hosts.values()) {
       const [handshake] = state.waiting
       if (handshake === undefined) continue
-      const rank = this.#records.rankOf(host)
-      if (rank <= nextRank || this.#isPaused(handshake, now) || !this.#hasPlace(state, handshake)) continue
-      next = { host, state, handshake }
-      nextRank = byRank ? rank : Infinity
+      const rank = this.#records.rankOf(state.host)
+      if (rank <= nextRank || this.#isPaused(state, handshake, now) || !this.#hasPlace(state, handshake))
+        continue
+      next = { state, handshake }
+      nextRank = rank
+      if (!byRank || rank === Rank.TRUSTED) break
     }
     if (next === undefined) return undefined
     this.#starts++
-    const { host, state, handshake } = next
-    const places = this.#placesOf(handshake)
+    const { state, handshake } = next
+    const places = this.#placesOf(state, handshake)
     state.waiting.delete(handshake)
     this.#waiting--
     state.started.set(handshake, { at: now, places })
     state.places += places
     this.#places += places
-    this.#hosts.delete(host)
-    this.#hosts.set(host, state)
+    this.#hosts.delete(state.host)
+    this.#hosts.set(state.host, state)
     return handshake
   }
 
   /** Returns the places that a handshake takes: more than one if what the client sends next may be costly. */
-  #placesOf(handshake: Handshake): number {
+  #placesOf(state: HostState, handshake: Handshake): number {
     const { asksForCertificate, needsRetry } = handshake
-    const isCostly = needsRetry || this.#mayShowChain(handshake)
+    const isCostly = needsRetry || this.#mayShowChain(state, handshake)
     return isCostly ? PLACES_OF_COSTLY : asksForCertificate ? PLACES_OF_TRUSTED : 1
   }
 
   /** Returns whether the client may show a chain of certificates without a trusted authority. */
-  #mayShowChain(handshake: Handshake): boolean {
-    return handshake.asksForCertificate && !this.#records.isTrusted(handshake.host)
+  #mayShowChain({ host }: HostState, { asksForCertificate }: Handshake): boolean {
+    return asksForCertificate && !this.#records.isTrusted(host)
   }
 
-  #isPaused(handshake: Handshake, now: number): boolean {
-    const host = hostOf(handshake)
-    if (now < this.#commonPauseUntil && this.#mayShowChain(handshake)) return true
-    const until = this.#pausedUntil.get(host)
+  #isPaused(state: HostState, handshake: Handshake, now: number): boolean {
+    if (now < this.#commonPauseUntil && this.#mayShowChain(state, handshake)) return true
+    const until = this.#pausedUntil.get(state.host)
     if (until !== undefined && until > now) return true
-    this.#pausedUntil.delete(host)
+    this.#pausedUntil.delete(state.host)
     return false
   }
 
   #hasPlace(state: HostState, handshake: Handshake): boolean {
-    return this.#places + this.#placesOf(handshake) <= PLACES && this.#hasOwnPlace(state, handshake)
+    return this.#places + this.#placesOf(state, handshake) <= PLACES && this.#hasOwnPlace(state, handshake)
   }
 
   /** Returns whether its address has a place for a handshake. It has one for a chain: two might arrive in the same turn. */
   #hasOwnPlace(state: HostState, handshake: Handshake): boolean {
-    const limit = this.#mayShowChain(handshake) ? PLACES_OF_COSTLY : PLACES_OF_ADDRESS
-    return state.places + this.#placesOf(handshake) <= limit
+    const limit = this.#mayShowChain(state, handshake) ? PLACES_OF_COSTLY : PLACES_OF_ADDRESS
+    return state.places + this.#placesOf(state, handshake) <= limit
   }
 
   #retryLater(): void {
@@ -352,17 +354,21 @@ export class HandshakeQueue {
     let wanted = 0
     let highest = -Infinity
     const holding: { readonly rank: number; readonly state: HostState }[] = []
-    for (const [host, state] of this.#hosts) {
-      const rank = this.#records.rankOf(host)
+    for (const state of this.#hosts.values()) {
+      const rank = this.#records.rankOf(state.host)
       if (state.started.size > 0) holding.push({ rank, state })
       const [handshake] = state.waiting
-      if (handshake === undefined || this.#isPaused(handshake, now) || this.#hasPlace(state, handshake))
+      if (
+        handshake === undefined ||
+        this.#isPaused(state, handshake, now) ||
+        this.#hasPlace(state, handshake)
+      )
         continue
       if (!this.#hasOwnPlace(state, handshake)) {
         this.#closeHeld(state, 1, MAX_HOLD_MS)
         continue
       }
-      wanted += this.#placesOf(handshake)
+      wanted += this.#placesOf(state, handshake)
       highest = Math.max(highest, rank)
     }
     holding.sort((a, b) => b.state.places - a.state.places)
@@ -381,7 +387,7 @@ export class HandshakeQueue {
       if (freed >= wanted || now - at < holdMs) break
       freed += places
       this.#noteHeld()
-      this.#records.fail(handshake.host)
+      this.#records.fail(state.host)
       this.#abandon(
         state,
         handshake,

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { addressBlockOf } from '../address-block.ts'
 import { NetworkError, type Address } from '../network.ts'
 import { AddressRecords } from './address-records.ts'
 import { ByAddress } from './by-address.ts'
@@ -6,6 +7,7 @@ import { ByAddress } from './by-address.ts'
 /** A socket that is not ready. */
 interface Pending {
   readonly key: string
+  /** Its address, or network of IPv6. */
   readonly host: string
   /** When it was accepted, in milliseconds. */
   readonly since: number
@@ -57,7 +59,7 @@ export class PendingSockets {
   /** Adds a socket. Over the limit, destroys one, calls `refused` of it, and returns false if it is this one. */
   admit(socket: Socket, refused: (error: Error) => void): boolean {
     const { limit, timeoutMs } = this.#limits
-    const host = socket.remoteAddress ?? ''
+    const host = addressBlockOf(socket.remoteAddress ?? '')
     const key = remoteName(socket)
     const remote = remoteOf(socket)
     const refuse = (reason: string, code: string): void => {
