@@ -334,41 +334,60 @@ it('a handshake that is held open is closed once, however many addresses wait fo
   expect(held).toEqual(['a', 'b', 'c', 'd'])
 })
 
+/** Has a hundred addresses connect whose handshakes take so long, again where they have lost their places. */
+function farClients(loop: Loop, ms: number) {
+  const waiting = new Set<string>()
+  const lost: string[] = []
+  for (let client = 0; client < 100; client++) {
+    const host = `client ${client}`
+    const connect = (): void => {
+      let isOpen = true
+      const handshake: Handshake = {
+        host,
+        asksForCertificate: true,
+        needsRetry: false,
+        start() {
+          loop.after(ms, () => {
+            if (!isOpen) return
+            loop.queue.remove(handshake, { isTrusted: true })
+            waiting.delete(host)
+          })
+        },
+        abandon() {
+          isOpen = false
+          lost.push(host)
+          loop.queue.remove(handshake, { failedAfterBytes: 300 })
+          connect()
+        },
+      }
+      loop.queue.add(handshake)
+    }
+    waiting.add(host)
+    connect()
+  }
+  return { waiting, lost }
+}
+
 it('handshakes of many clients that are far away are completed, during a flood too', () => {
   for (const silent of [0, 100]) {
     const loop = new Loop()
     loop.startMs = 0
     floodFrom(loop, silent)
     loop.run(4000)
-    const waiting = new Set<string>()
-    for (let host = 0; host < 100; host++) {
-      const connect = (): void => {
-        let isOpen = true
-        const handshake: Handshake = {
-          host: `client ${host}`,
-          asksForCertificate: true,
-          needsRetry: false,
-          start() {
-            loop.after(150, () => {
-              if (!isOpen) return
-              loop.queue.remove(handshake, { isTrusted: true })
-              waiting.delete(handshake.host)
-            })
-          },
-          abandon() {
-            isOpen = false
-            loop.queue.remove(handshake, { failedAfterBytes: 300 })
-            connect()
-          },
-        }
-        loop.queue.add(handshake)
-      }
-      waiting.add(`client ${host}`)
-      connect()
-    }
+    const { waiting } = farClients(loop, 150)
     loop.run(silent === 0 ? 4500 : 60_000)
     expect(waiting.size).toBe(0)
   }
+})
+
+it('a flood of addresses that have failed has no client from far away lose its place', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  floodFrom(loop, 250)
+  loop.run(15_000)
+  const { waiting, lost } = farClients(loop, 700)
+  loop.run(40_000)
+  expect([waiting.size, lost.length]).toEqual([0, 0])
 })
 
 it('of those that wait, addresses with trusted certificates start first and those that have failed last, but for every fourth start', () => {

@@ -21,12 +21,11 @@ const PLACES_OF_TRUSTED = 4
 /** Milliseconds after which a handshake loses its place if others wait for it. */
 const MAX_HOLD_MS = 1000
 /**
- * The same in a flood: the time halves with every two handshakes that have lost their places, down to the first number, with which a flood
- * from hundreds of addresses has had its turn after seconds. After some at that time it is the second one again: clients from far away
- * that connect at once would not be ready in less, and those that are ready raise it.
+ * The same in a flood: the time of a rank halves with every two handshakes of it that have lost their places, down to the first number,
+ * with which a flood from hundreds of addresses has had its turn after seconds. After some at that time it is the longest again: clients
+ * from far away that connect at once would not be ready in less, and those that are ready raise it.
  */
 const MIN_HOLD_MS = 50
-const LONGER_HOLD_MS = 400
 const HELD_BEFORE_HALF = 2
 const HELD_BEFORE_LONGER = 64
 /** How many times the time that a handshake takes others may take. */
@@ -88,6 +87,13 @@ export interface HandshakeOutcome {
   readonly failedAfterBytes?: number
 }
 
+/** How long handshakes of addresses of one rank may be held. */
+interface Hold {
+  ms: number
+  /** Handshakes that have lost their places since that time has changed. */
+  held: number
+}
+
 interface Started {
   readonly at: number
   readonly places: number
@@ -124,9 +130,10 @@ export class HandshakeQueue {
   #places = 0
   #waiting = 0
   #starts = 0
-  #holdMs = MAX_HOLD_MS
-  /** Handshakes that have lost their places since that time has changed. */
-  #held = 0
+  /** By rank, so that those of a flood, which has failed, are held for a short time, and others for the longest. */
+  readonly #holds: ReadonlyMap<number, Hold> = new Map(
+    Object.values(Rank).map((rank) => [rank, { ms: MAX_HOLD_MS, held: 0 }]),
+  )
   #isScheduled = false
   #isRetrying = false
 
@@ -167,7 +174,7 @@ export class HandshakeQueue {
       if (failedAfterBytes === undefined) this.#succeed(host, started)
       else this.#punish(handshake, failedAfterBytes)
     }
-    if (this.#waiting === 0) this.#setHold(MAX_HOLD_MS)
+    if (this.#waiting === 0) this.#forgetHolds(new Set())
     if (state.waiting.size === 0 && state.started.size === 0) this.#hosts.delete(host)
     if (this.#waiting > 0) this.#schedule()
   }
@@ -183,22 +190,19 @@ export class HandshakeQueue {
   }
 
   #succeed(host: string, { at }: Started): void {
+    const hold = this.#holdOf(host)
     this.#records.succeed(host)
     const needed = HOLD_PER_READY_MS * (this.#scheduler.now() - at)
-    if (needed > this.#holdMs) this.#setHold(Math.min(needed, MAX_HOLD_MS))
+    if (needed > hold.ms) setHold(hold, Math.min(needed, MAX_HOLD_MS))
   }
 
-  #setHold(ms: number): void {
-    this.#holdMs = ms
-    this.#held = 0
+  #holdOf(host: string): Hold {
+    return this.#holds.get(this.#records.rankOf(host))!
   }
 
-  /** Notes that a handshake has lost its place. */
-  #noteHeld(): void {
-    this.#held++
-    if (this.#holdMs > MIN_HOLD_MS) {
-      if (this.#held === HELD_BEFORE_HALF) this.#setHold(Math.max(this.#holdMs / 2, MIN_HOLD_MS))
-    } else if (this.#held === HELD_BEFORE_LONGER) this.#setHold(LONGER_HOLD_MS)
+  /** Sets the times of the ranks back of which no handshake waits for a place. */
+  #forgetHolds(waiting: ReadonlySet<number>): void {
+    for (const [rank, hold] of this.#holds) if (!waiting.has(rank)) setHold(hold, MAX_HOLD_MS)
   }
 
   /** Delays the next handshakes of an address that has sent so many costly bytes. */
@@ -352,7 +356,7 @@ export class HandshakeQueue {
   #closeOldest(): void {
     const now = this.#scheduler.now()
     let wanted = 0
-    let highest = -Infinity
+    const waiting = new Set<number>()
     const holding: { readonly rank: number; readonly state: HostState }[] = []
     for (const state of this.#hosts.values()) {
       const rank = this.#records.rankOf(state.host)
@@ -369,13 +373,14 @@ export class HandshakeQueue {
         continue
       }
       wanted += this.#placesOf(state, handshake)
-      highest = Math.max(highest, rank)
+      waiting.add(rank)
     }
-    holding.sort((a, b) => b.state.places - a.state.places)
-    const holdMs = this.#holdMs
+    this.#forgetHolds(waiting)
+    const highest = Math.max(...waiting)
+    holding.sort((a, b) => a.rank - b.rank || b.state.places - a.state.places)
     for (const { rank, state } of holding) {
       if (wanted <= 0) return
-      wanted -= this.#closeHeld(state, wanted, rank > highest ? MAX_HOLD_MS : holdMs)
+      wanted -= this.#closeHeld(state, wanted, rank > highest ? MAX_HOLD_MS : this.#holds.get(rank)!.ms)
     }
   }
 
@@ -386,7 +391,7 @@ export class HandshakeQueue {
     for (const [handshake, { at, places }] of state.started) {
       if (freed >= wanted || now - at < holdMs) break
       freed += places
-      this.#noteHeld()
+      noteHeld(this.#holdOf(state.host))
       this.#records.fail(state.host)
       this.#abandon(
         state,
@@ -396,4 +401,17 @@ export class HandshakeQueue {
     }
     return freed
   }
+}
+
+function setHold(hold: Hold, ms: number): void {
+  hold.ms = ms
+  hold.held = 0
+}
+
+/** Notes that a handshake has lost its place. */
+function noteHeld(hold: Hold): void {
+  hold.held++
+  if (hold.ms > MIN_HOLD_MS) {
+    if (hold.held === HELD_BEFORE_HALF) setHold(hold, Math.max(hold.ms / 2, MIN_HOLD_MS))
+  } else if (hold.held === HELD_BEFORE_LONGER) setHold(hold, MAX_HOLD_MS)
 }
