@@ -585,7 +585,7 @@ describe('a full disk', () => {
     await fixture.untilIdle()
     // Each look at the clock takes time, so that the answers take several turns.
     const spend = spendTime(fixture.clock)
-    const monotonic = fixture.clock.monotonic
+    const monotonic = fixture.clock.monotonic.bind(fixture.clock)
     fixture.clock.monotonic = () => (spend(0.5), monotonic())
     release()
     await fixture.untilIdle()
