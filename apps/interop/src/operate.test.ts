@@ -132,6 +132,14 @@ async function startPrometheus() {
   return { ask, samples, output: () => output }
 }
 
+/** Waits until nothing is missing: no series has a value while the last scrape of its member took too long. */
+async function untilEmpty(what: string, find: () => Promise<readonly string[]>): Promise<void> {
+  let missing: readonly string[] = []
+  await until(what, async () => (missing = await find()).length === 0).catch((error: unknown) => {
+    throw new Error(`Missing: ${missing.join('; ')}`, { cause: error })
+  })
+}
+
 interface Sample {
   readonly metric: Readonly<Record<string, string>>
   readonly value: readonly [time: number, value: string]
@@ -171,21 +179,24 @@ describeWith(['prometheus'], 'a Prometheus that scrapes an ensemble as docs/oper
 
   it('has a series for each family that dashboard 10465 shows', async () => {
     const names = readText('apps/interop/fixtures/grafana-10465.txt').trim().split('\n')
-    const found = await prometheus.samples('count by (__name__) ({__name__!=""})')
-    const present = new Set(found.map(({ metric }) => metric['__name__']!))
-    const missing = names.filter((name) => !present.has(name) && !present.has(`${name}_count`))
     expect(names).toHaveLength(115)
-    expect(missing).toEqual([])
+    await untilEmpty('series of all families', async () => {
+      const found = await prometheus.samples('count by (__name__) ({__name__!=""})')
+      const present = new Set(found.map(({ metric }) => metric['__name__']!))
+      return names.filter((name) => !present.has(name) && !present.has(`${name}_count`))
+    })
   })
 
   it('answers each query of our dashboard with a series', async () => {
     const { panels } = JSON.parse(readText('deploy/grafana/zabra-service.json')) as { panels: Panel[] }
-    const empty: string[] = []
-    for (const query of queriesOf(panels)) {
-      const filled = query.replaceAll('$job', 'zabra').replaceAll('$instance', '.*')
-      if ((await prometheus.samples(filled)).length === 0) empty.push(query)
-    }
-    expect(empty).toEqual([])
+    await untilEmpty('a series for each query', async () => {
+      const empty: string[] = []
+      for (const query of queriesOf(panels)) {
+        const filled = query.replaceAll('$job', 'zabra').replaceAll('$instance', '.*')
+        if ((await prometheus.samples(filled)).length === 0) empty.push(query)
+      }
+      return empty
+    })
   })
 
   it('evaluates our rules, and alerts of nothing', async () => {
