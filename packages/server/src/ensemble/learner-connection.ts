@@ -156,6 +156,11 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     return this.#connection.isPaused
   }
 
+  /** Whether nothing is read of it until its requests are finished: it cannot report the sessions of its clients meanwhile. */
+  get isHeldUp(): boolean {
+    return this.#awaitsRequests
+  }
+
   /** Reads nothing until its requests in flight are fewer. Called while it has too many. */
   pauseUntilFinished(): void {
     if (this.#awaitsRequests) return

@@ -176,12 +176,24 @@ export class ObserverMasterRole {
       () => {
         if (this.#hasEnded) return
         // What they have sent is not read: they are not silent.
-        for (const observer of this.#observers.values())
-          if (observer.isPaused) this.#master.heartbeat(observer.id)
+        for (const observer of this.#observers.values()) this.#keepPaused(observer)
         this.#mailbox.post({ type: 'halfTick' })
         this.#scheduleTick()
       },
     )
+  }
+
+  /** Keeps an observer that is not read, and the sessions that it cannot report meanwhile. */
+  #keepPaused(observer: LearnerConnection): void {
+    if (!observer.isPaused) return
+    this.#master.heartbeat(observer.id)
+    if (!observer.isHeldUp) return
+    const { pipeline, sessions } = this.#follower
+    const steps = pipeline.visitSessionsOf(observer.id, (id) => {
+      const session = sessions.get(id)
+      if (session !== undefined) sessions.touchFromObserver(id, session.timeout)
+    })
+    if (steps !== undefined) observer.run(steps)
   }
 
   #onIdentified(packet: QuorumPacket, connection: Connection): void {

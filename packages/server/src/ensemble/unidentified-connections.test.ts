@@ -16,6 +16,7 @@ import {
   encodeLearnerInfo,
   encodePacket,
   encodeRevalidation,
+  encodeTouches,
   packetName,
   PacketSplitter,
   PacketType,
@@ -419,6 +420,38 @@ it('observers that together forward more requests than are committed do not cost
   )
   expect([observers.some(({ seen }) => seen.closed), ensemble.leader]).toEqual([false, 3])
 })
+
+it.each(PORTS)(
+  'sessions of an observer that is not read by %s for a while do not expire',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const { send, connection } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
+    const session = 0x900_0000_0000_0001n
+    const timeout = 4000
+    const writer = new Writer(64)
+    writer.long(session)
+    writer.int(0)
+    writer.int(OpCode.createSession)
+    writer.int(timeout)
+    send(PacketType.request, -1, writer.take())
+    await ensemble.until('the session', () => ensemble.server(3).stats().sessions === 1)
+    const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+    for (let sent = 0; sent < 60; sent++) {
+      send(PacketType.request, -1, largeRequest())
+      await ensemble.untilIdle()
+    }
+    for (let ms = 0; ms < 10_000; ms += 1000) {
+      send(PacketType.ping, -1, encodeTouches([{ id: session, timeout }]))
+      await ensemble.advance(1000)
+    }
+    console.log('before', ensemble.clock.monotonic(), ensemble.server(3).stats().sessions)
+    for (const one of release) one()
+    await ensemble.until('all requests', () => connection.bufferedBytes === 0)
+    console.log('after', ensemble.clock.monotonic())
+    await ensemble.advance(2000)
+    expect(ensemble.server(3).stats().sessions).toBe(1)
+  },
+)
 
 it('a follower that forwards more requests than members have in flight, while none is committed, is disconnected, and no other is', async () => {
   const ensemble = await Ensemble.start(3, { reconfigEnabled: true })

@@ -240,6 +240,11 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     this.forwardFromObserver(sync, from, done)
   }
 
+  /** Calls `visit` for each session whose requests come from an observer, in steps. */
+  visitSessionsOf(from: SessionRoute, visit: (id: SessionId) => void): Generator<void> | undefined {
+    return this.#routes?.visit(from, visit)
+  }
+
   // Packets of the leader
 
   /** Applies a committed transaction (COMMIT of a proposal, or INFORM). The payload must not change until it is applied. */

@@ -8,6 +8,9 @@ export type SessionRoute = number
 /** Stands for all connections of the follower's own clients. Each connection of an observer has another number in a role. */
 export const LOCAL_ROUTE: SessionRoute = 0
 
+/** Records that are looked at in one step. */
+const RECORDS_PER_STEP = 100
+
 /**
  * Records by which route each session reached a follower last, if observers are connected to the follower. The leader sees the
  * follower as the owner of all these sessions. So the follower itself rejects a request that a session sent by a route that it
@@ -53,6 +56,15 @@ export class SessionRoutes {
   /** Records the route of an unknown session when the leader has confirmed that it is alive. */
   confirm(id: SessionId, from: SessionRoute): void {
     this.#routes.set(id, from)
+  }
+
+  /** Calls `visit` for each session that reached this server by a route last, in steps. */
+  *visit(from: SessionRoute, visit: (id: SessionId) => void): Generator<void> {
+    let looked = 0
+    for (const [id, route] of this.#routes) {
+      if (route === from) visit(id)
+      if (++looked % RECORDS_PER_STEP === 0) yield
+    }
   }
 
   remove(id: SessionId): void {
