@@ -5,6 +5,7 @@ import { packetName, PacketSplitter, PacketType, writePacket, type SyncPlan } fr
 import type { RawTxn } from '../persistence/index.ts'
 import { defaults } from '../settings/index.ts'
 import type { SnapshotSource } from '../database/index.ts'
+import { ForwardedBytes } from './forwarded-bytes.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import type { MemberContext } from './context.ts'
 
@@ -138,5 +139,20 @@ it('a learner may send long packets once it is up to date, and no such ones befo
     peer().write(writer.take())
     await clock.untilIdle()
     expect(lost).toEqual(isUpToDate ? [] : [expect.stringContaining('Expected a length from -1 to 65536')])
+  }
+})
+
+it('a learner is held up until its requests are finished, or its connection is lost', async () => {
+  for (const isLost of [false, true]) {
+    const { learner } = await fixture()
+    learner.forwarded = new ForwardedBytes({ maxBytes: 1, requestBytes: 1 })
+    let finish = (): void => {}
+    learner.forwarded.notePoint((done) => (finish = done))
+    learner.pauseUntilFinished()
+    expect([learner.isHeldUp, learner.isPaused]).toEqual([true, true])
+    // The requests of a lost learner may be dropped, so that they never finish.
+    if (isLost) learner.fail('a test ends it')
+    else finish()
+    expect(learner.isHeldUp).toBe(false)
   }
 })

@@ -158,7 +158,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
 
   /** Whether nothing is read of it until its requests are finished: it cannot report the sessions of its clients meanwhile. */
   get isHeldUp(): boolean {
-    return this.#awaitsRequests
+    return this.isOpen && this.#awaitsRequests
   }
 
   /** Reads nothing until its requests in flight are fewer. Called while it has too many. */

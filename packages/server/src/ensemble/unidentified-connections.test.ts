@@ -421,6 +421,16 @@ it('observers that together forward more requests than are committed do not cost
   expect([observers.some(({ seen }) => seen.closed), ensemble.leader]).toEqual([false, 3])
 })
 
+/** Returns the request that creates a session. */
+function createSession(session: bigint, timeout: number): Uint8Array {
+  const writer = new Writer(64)
+  writer.long(session)
+  writer.int(0)
+  writer.int(OpCode.createSession)
+  writer.int(timeout)
+  return writer.take()
+}
+
 it.each(PORTS)(
   'sessions of an observer that is not read by %s for a while do not expire',
   async (_, port) => {
@@ -428,12 +438,7 @@ it.each(PORTS)(
     const { send, connection } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
     const session = 0x900_0000_0000_0001n
     const timeout = 4000
-    const writer = new Writer(64)
-    writer.long(session)
-    writer.int(0)
-    writer.int(OpCode.createSession)
-    writer.int(timeout)
-    send(PacketType.request, -1, writer.take())
+    send(PacketType.request, -1, createSession(session, timeout))
     await ensemble.until('the session', () => ensemble.server(3).stats().sessions === 1)
     const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
     for (let sent = 0; sent < 60; sent++) {
