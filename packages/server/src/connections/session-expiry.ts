@@ -65,7 +65,8 @@ export class SessionExpiry {
   /** Reopens a session whose client, or the learner that owns it, is throttled: its pings are not read. */
   #isThrottled(session: Session): boolean {
     const { clock, sessions, localSessions, connections } = this.#options
-    if (connections.ofSession(session.id)?.flow.isThrottled !== true && !isHeldUp(session.owner)) return false
+    if (connections.ofSession(session.id)?.flow.isThrottled !== true && session.owner?.isHeldUp !== true)
+      return false
     const registry = session.isLocal ? localSessions! : sessions
     registry.touch(session, clock.monotonic())
     registry.reopen(session)
@@ -104,7 +105,3 @@ export class SessionExpiry {
     connections.ofSession(id)?.destroy('session_expired', 'Closed: its session expired')
   }
 }
-
-/** Whether the owner of a session is a learner of which nothing is read for a while. */
-const isHeldUp = (owner: unknown): boolean =>
-  typeof owner === 'object' && owner !== null && 'isHeldUp' in owner && owner.isHeldUp === true

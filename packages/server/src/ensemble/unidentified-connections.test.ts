@@ -449,10 +449,8 @@ it.each(PORTS)(
       send(PacketType.ping, -1, encodeTouches([{ id: session, timeout }]))
       await ensemble.advance(1000)
     }
-    console.log('before', ensemble.clock.monotonic(), ensemble.server(3).stats().sessions)
     for (const one of release) one()
     await ensemble.until('all requests', () => connection.bufferedBytes === 0)
-    console.log('after', ensemble.clock.monotonic())
     await ensemble.advance(2000)
     expect(ensemble.server(3).stats().sessions).toBe(1)
   },

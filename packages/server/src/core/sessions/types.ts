@@ -1,6 +1,12 @@
 import type { SessionMap } from '../session-map.ts'
 import type { SessionId } from '../types.ts'
 
+/** A learner, or the leader itself. */
+export interface SessionOwner {
+  /** Whether nothing is read of a learner for a while, so that it cannot report its sessions. */
+  readonly isHeldUp?: boolean
+}
+
 /** The state of a session. Touching one is a single assignment. */
 export interface Session {
   readonly id: SessionId
@@ -18,7 +24,7 @@ export interface Session {
   /** Whether only this server knows it and no transaction has created it. A session that becomes global keeps its object. */
   isLocal: boolean
   /** The learner, or the leader, through which its requests must come; undefined before the first request. */
-  owner: unknown
+  owner: SessionOwner | undefined
   /**
    * Proves whose session it is, once its client has logged in by SASL here: for a local session this is the only record, that of a
    * global one is a node of the tree, which may not be committed yet.
