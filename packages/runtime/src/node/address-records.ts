@@ -5,12 +5,12 @@ const MAX_FAILED = 10_000
 /** Most addresses that are known to have shown a trusted certificate. */
 const MAX_TRUSTED = 10_000
 
-/** Whose connections come first where not all find a place: the higher ones. */
+/** Ranks of addresses. Where there are not enough places, connections of a higher rank come first. */
 export const Rank = { FAILED: -1, UNKNOWN: 0, TRUSTED: 1 } as const
 
 /**
- * What the clients of addresses have done before; an address is what `addressBlockOf` returns. In a flood from hundreds of addresses each of them soon has
- * failed, so that clients of other addresses come first.
+ * Records which addresses have shown a trusted certificate and which have failed a handshake; an address is what `addressBlockOf`
+ * returns. In a flood from hundreds of addresses each of them soon has failed, so that clients of other addresses come first.
  */
 export class AddressRecords {
   readonly #now: () => number
@@ -33,7 +33,7 @@ export class AddressRecords {
     return this.#trusted.has(host)
   }
 
-  /** Notes that a client has shown a trusted certificate. */
+  /** Records that a client has shown a trusted certificate. */
   trust(host: string): void {
     this.#trusted.delete(host)
     this.#trusted.add(host)
@@ -45,7 +45,7 @@ export class AddressRecords {
     return this.#trusted.delete(host)
   }
 
-  /** Notes that a connection has taken a place, and has come to nothing. */
+  /** Records that a connection has taken a place, and its handshake was not completed. */
   fail(host: string): void {
     const now = this.#now()
     // A failure while others count would put off the next chance of a client that is far away.

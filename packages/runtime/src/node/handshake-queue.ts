@@ -21,15 +21,15 @@ const PLACES_OF_TRUSTED = 4
 /** Milliseconds after which a handshake loses its place if others wait for it. */
 const MAX_HOLD_MS = 1000
 /**
- * The same in a flood: the time of a rank halves with every two handshakes of it that have lost their places, down to the first number,
- * with which a flood from hundreds of addresses has had its turn after seconds. After some at that time it is the longest again: clients
- * from far away that connect at once would not be ready in less, and those that are ready raise it.
+ * The least such time in a flood. The time of a rank halves with every `HELD_BEFORE_HALF` handshakes of it that lose their places, so that
+ * hundreds of silent addresses have lost theirs within seconds. After `HELD_BEFORE_LONGER` at the least time it is `MAX_HOLD_MS` again:
+ * clients with a long round trip need more.
  */
 const MIN_HOLD_MS = 50
 const HELD_BEFORE_HALF = 2
 const HELD_BEFORE_LONGER = 64
-/** How many times the time that a handshake takes others may take. */
-const HOLD_PER_READY_MS = 4
+/** A handshake that is completed raises the time of its rank to so many times its own. */
+const HOLD_PER_READY = 4
 /** Every fourth start goes by the order of the addresses alone, so that those of a higher rank keep none out. */
 const STARTS_BY_RANK = 3
 /** Milliseconds between two looks for places while all are taken. */
@@ -45,7 +45,7 @@ const MAX_PAUSE_MS = 8000
 const COMMON_PAUSE_MS_PER_KIB = 25
 /** Bytes of a failed handshake for which others that have begun are closed: 13 of the shortest certificates that take 2 ms each. */
 const MAX_FAILED_BYTES = 6144
-/** Most addresses that are known to have failed. */
+/** Most addresses with a pause. */
 const MAX_PAUSED = 1000
 
 /** The clock and the event loop. */
@@ -87,10 +87,10 @@ export interface HandshakeOutcome {
   readonly failedAfterBytes?: number
 }
 
-/** How long handshakes of addresses of one rank may be held. */
+/** How long handshakes of one rank may keep their places while others wait. */
 interface Hold {
   ms: number
-  /** Handshakes that have lost their places since that time has changed. */
+  /** Handshakes that have lost their places since `ms` has changed. */
   held: number
 }
 
@@ -130,7 +130,7 @@ export class HandshakeQueue {
   #places = 0
   #waiting = 0
   #starts = 0
-  /** By rank, so that those of a flood, which has failed, are held for a short time, and others for the longest. */
+  /** By rank: a flood has the rank of failed addresses, and shortens the time of that rank alone. */
   readonly #holds: ReadonlyMap<number, Hold> = new Map(
     Object.values(Rank).map((rank) => [rank, { ms: MAX_HOLD_MS, held: 0 }]),
   )
@@ -192,7 +192,7 @@ export class HandshakeQueue {
   #succeed(host: string, { at }: Started): void {
     const hold = this.#holdOf(host)
     this.#records.succeed(host)
-    const needed = HOLD_PER_READY_MS * (this.#scheduler.now() - at)
+    const needed = HOLD_PER_READY * (this.#scheduler.now() - at)
     if (needed > hold.ms) setHold(hold, Math.min(needed, MAX_HOLD_MS))
   }
 
@@ -200,7 +200,7 @@ export class HandshakeQueue {
     return this.#holds.get(this.#records.rankOf(host))!
   }
 
-  /** Sets the times of the ranks back of which no handshake waits for a place. */
+  /** Resets the times of the ranks without a waiting handshake. */
   #forgetHolds(waiting: ReadonlySet<number>): void {
     for (const [rank, hold] of this.#holds) if (!waiting.has(rank)) setHold(hold, MAX_HOLD_MS)
   }
@@ -408,7 +408,7 @@ function setHold(hold: Hold, ms: number): void {
   hold.held = 0
 }
 
-/** Notes that a handshake has lost its place. */
+/** Counts a handshake that has lost its place. */
 function noteHeld(hold: Hold): void {
   hold.held++
   if (hold.ms > MIN_HOLD_MS) {

@@ -5,8 +5,8 @@ import { open } from 'node:fs/promises'
 const CHUNK_BYTES = 65_536
 
 /**
- * Reads a whole file. Rejects with the code `EFBIG` when it has more than `maxBytes`, and without waiting for a pipe that nobody writes
- * to: the name of a file that is read again while a server runs may lead anywhere.
+ * Reads a whole file. Rejects with the code `EFBIG` when it has more than `maxBytes`. Does not wait for the writer of a pipe: a file that a
+ * server reads again may have been replaced by a pipe or a device.
  */
 export async function readSmallFile(path: string, maxBytes: number): Promise<Uint8Array> {
   // Windows has no such flag.

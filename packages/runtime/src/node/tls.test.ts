@@ -344,7 +344,7 @@ describe('reloading certificates', () => {
     ['a symbolic link to itself', (file) => replaceBy(file, () => symlinkSync(file, file))],
     ['a folder', (file) => replaceBy(file, () => mkdirSync(file))],
     ['a file of 1 GB', (file) => truncateSync(file, 1e9)],
-    ['a pipe that nobody writes to', (file) => replaceBy(file, () => execFileSync('mkfifo', [file]))],
+    ['a pipe without a writer', (file) => replaceBy(file, () => execFileSync('mkfifo', [file]))],
     ['a device without end', (file) => replaceBy(file, () => symlinkSync('/dev/zero', file))],
   ]
   const replaceBy = (file: string, make: () => void): void => {

@@ -33,8 +33,8 @@ const DECISION_MS = 4000
 /** Time without a sign of the member on duty after which another one takes over. */
 const SILENT_MS = 30_000
 /**
- * How many ranks later members come that `backup.member` does not name. They go on with the backups in a target where the others do
- * not, since a gap is worse than the load of a backup on the wrong member, and give way to any other that can.
+ * Ranks by which a member that `backup.member` does not name comes later. It continues the backups in a target when no named member does,
+ * since a gap is worse than the load of a backup on another member, and gives the duty back to a named member that can continue.
  */
 const SUBSTITUTE_RANK = 1
 /**
@@ -240,7 +240,7 @@ class TargetBackups {
     return this.#unsavedAfter
   }
 
-  /** Reads where the log of the next backup continues: any member may make it. */
+  /** Reads where the log of the next backup continues, also when another member makes it. */
   async #readEnd(): Promise<void> {
     const { bad, end } = this.#catalog ?? (await Catalog.readNewest(this.#store))
     if (bad.length === 0) this.#unsavedAfter = end?.beforeLast ?? Infinity
@@ -301,7 +301,7 @@ class TargetBackups {
     await this.#duty.release().catch(() => {})
   }
 
-  /** Waits for a promise that a target settles, also by a rejection, but no longer than that. */
+  /** Waits until a promise is resolved or rejected, for `ms` milliseconds at most. */
   #within(ms: number, done: Promise<unknown>): Promise<unknown> {
     const { clock } = this.#platform
     return new Promise((resolve) => {

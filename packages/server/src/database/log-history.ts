@@ -59,7 +59,7 @@ export class LogHistory {
     if (!this.#follows(oldest.zxid, this.#begin)) this.#begin = this.range.after
   }
 
-  /** Writes down how the epochs in the range follow each other. After a restart the range begins behind the newest snapshot. */
+  /** Stores the last transaction before each epoch in the range. After a restart the range begins behind the newest snapshot. */
   saveEpochs(): Promise<void> {
     const { disk, folders } = this.#source
     return addEpochStarts(disk, folders.snapshots, this.range.epochStarts)
@@ -75,7 +75,7 @@ export class LogHistory {
    * where the files hold all transactions after it up to the snapshot at the begin of the range. Those of an epoch are history if the last
    * one is, since its leader has proposed them one after the other. Before the begin of an epoch files may hold what a snapshot of a leader
    * has rolled back, where Apache ZooKeeper has received it (disk-format H1): the epoch must follow the transaction that `saveEpochs` has
-   * written down.
+   * stored.
    */
   async hasLogAfter(after: Zxid): Promise<boolean> {
     const { range } = this

@@ -8,7 +8,7 @@ export interface ForwardLimit {
   readonly requestBytes: number
 }
 
-/** Beyond this an observer of a leader is not read for a while, nor are all observers of a follower together. */
+/** For an observer of a leader, and for all observers of a follower together: above it they are not read until requests are finished. */
 export const OBSERVER_LIMIT: ForwardLimit = { maxBytes: 16 << 20, requestBytes: 64 }
 /**
  * As much as the members of an ensemble let their clients have in flight, all together (`PipelineRoom`). A follower has at most half of it,
@@ -21,7 +21,7 @@ const MEMBER_LIMIT: ForwardLimit = { maxBytes: 64 << 20, requestBytes: 64 }
  */
 const APACHE_LIMIT: ForwardLimit = { maxBytes: 512 << 20, requestBytes: 4096 }
 
-/** Returns the limit of a learner by what it has said of itself; one of Apache ZooKeeper says nothing. */
+/** Returns the limit of a learner. One of Apache ZooKeeper sends no extension. */
 export function forwardLimitOf({
   isObserver,
   extension,
@@ -43,13 +43,16 @@ export class ForwardedBytes {
   #bytes = 0
   /** Whether the requests before the point are finished. */
   #isFinished = true
-  #onFinished: (() => void)[] = []
+  readonly #onFinished: (() => void)[] = []
 
   constructor(limit: ForwardLimit) {
     this.#limit = limit
   }
 
-  /** Counts a request, before it is submitted. Where `isDue` is set afterwards, the caller calls `notePoint`. Returns whether it is within the limit. */
+  /**
+   * Counts a request before it is submitted. The caller then calls `notePoint` if `isDue`. Returns whether the request is within the
+   * limit.
+   */
   count(data: Uint8Array | null, identities: readonly Identity[] | null): boolean {
     const { maxBytes, requestBytes } = this.#limit
     this.#bytes += requestBytes + (data?.length ?? 0)

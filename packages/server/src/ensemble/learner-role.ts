@@ -437,7 +437,7 @@ export class LearnerRole implements ActiveRole {
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a learner', () => {
       this.#committedATickAgo = this.#committedHalfATickAgo
       this.#committedHalfATickAgo = this.#lastCommitted
-      // What the leader has sent is not read: it is not silent.
+      // The heartbeats of the leader are not read during a pause.
       if (this.#connection?.isPaused === true) this.#learner.heartbeat()
       this.#mailbox.post({ type: 'halfTick' })
       if (!this.#hasExited) this.#scheduleTick(next)

@@ -263,7 +263,7 @@ export class Learners {
     )
   }
 
-  /** Keeps learners that are not read: they are not silent. */
+  /** Extends the deadlines of paused learners: their heartbeats are not read. */
   keepPaused(): void {
     for (const learner of this.#connections.values())
       if (learner.isPaused) this.#options.leader.heartbeat(learner.id)

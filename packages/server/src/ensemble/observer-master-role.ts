@@ -175,7 +175,6 @@ export class ObserverMasterRole {
       'half a tick of an observer master',
       () => {
         if (this.#hasEnded) return
-        // What they have sent is not read: they are not silent.
         for (const observer of this.#observers.values()) this.#keepPaused(observer)
         this.#mailbox.post({ type: 'halfTick' })
         this.#scheduleTick()
@@ -183,7 +182,7 @@ export class ObserverMasterRole {
     )
   }
 
-  /** Keeps an observer that is not read, and the sessions that it cannot report meanwhile. */
+  /** Extends the deadlines of a paused observer, whose heartbeats are not read, and of the sessions that they would report. */
   #keepPaused(observer: LearnerConnection): void {
     if (!observer.isPaused) return
     this.#master.heartbeat(observer.id)

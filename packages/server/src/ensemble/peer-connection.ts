@@ -130,7 +130,7 @@ export class PeerConnection {
     this.#lastReceivedAt = this.#options.clock.monotonic()
   }
 
-  /** Whether it does not read, so that the peer cannot be heard. */
+  /** Whether it does not read. */
   get isPaused(): boolean {
     return this.#pauses > 0
   }

@@ -355,12 +355,18 @@ function largeRequest(): Uint8Array {
   return writer.take()
 }
 
+/** Holds the writes of members 2 and 3, so that nothing is committed, until the returned function is called. */
+function holdQuorum(ensemble: Ensemble): () => void {
+  const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+  return () => release.forEach((one) => one())
+}
+
 it.each(PORTS)(
   'an observer that forwards requests to %s faster than they are committed is not read for a while, and is not silent then',
   async (_, port) => {
     const ensemble = await startOpenVoters()
     const { seen, send, connection } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
-    const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+    const release = holdQuorum(ensemble)
     for (let sent = 0; sent < 60; sent++) {
       send(PacketType.request, -1, largeRequest())
       await ensemble.untilIdle()
@@ -369,7 +375,7 @@ it.each(PORTS)(
     expect(seen.closed).toBe(false)
     expect(connection.bufferedBytes).toBeGreaterThan(20e6)
     expect(connection.bufferedBytes).toBeLessThan(45e6)
-    for (const one of release) one()
+    release()
     await ensemble.until('all requests', () => connection.bufferedBytes === 0)
     expect([seen.closed, ensemble.leader]).toEqual([false, 3])
   },
@@ -380,7 +386,7 @@ it.each(PORTS)(
   async (_, port) => {
     const ensemble = await startOpenVoters()
     const { seen, send, connection } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
-    const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+    const release = holdQuorum(ensemble)
     send(PacketType.request, -1, largeRequest())
     const data = encodeRevalidation({ session: 0x900_0000_0000_0001n, timeout: 30_000 })
     const identities = [{ scheme: 'digest', id: 'x'.repeat(500_000) }]
@@ -390,7 +396,7 @@ it.each(PORTS)(
     }
     expect(seen.closed).toBe(false)
     expect(connection.bufferedBytes).toBeGreaterThan(10e6)
-    for (const one of release) one()
+    release()
     await ensemble.until(
       'all answers',
       () => seen.packets.filter((name) => name === 'revalidate').length === 120,
@@ -405,7 +411,7 @@ it('observers that together forward more requests than are committed do not cost
   const observers: Awaited<ReturnType<typeof playObserver>>[] = []
   for (let id = 10; id < 15; id++) observers.push(await playObserver(ensemble, 5001, has, observerInfo(id)))
   const before = ensemble.lines.length
-  const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+  const release = holdQuorum(ensemble)
   const request = largeRequest()
   for (let sent = 0; sent < 30; sent++) {
     for (const { send } of observers) send(PacketType.request, -1, request)
@@ -414,7 +420,7 @@ it('observers that together forward more requests than are committed do not cost
   expect(ensemble.lines.slice(before).filter((line) => line.includes('is lost'))).toEqual([])
   const unread = observers.reduce((sum, { connection }) => sum + connection.bufferedBytes, 0)
   expect(unread).toBeGreaterThan(100e6)
-  for (const one of release) one()
+  release()
   await ensemble.until('all requests', () =>
     observers.every(({ connection }) => connection.bufferedBytes === 0),
   )
@@ -440,7 +446,7 @@ it.each(PORTS)(
     const timeout = 4000
     send(PacketType.request, -1, createSession(session, timeout))
     await ensemble.until('the session', () => ensemble.server(3).stats().sessions === 1)
-    const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+    const release = holdQuorum(ensemble)
     for (let sent = 0; sent < 60; sent++) {
       send(PacketType.request, -1, largeRequest())
       await ensemble.untilIdle()
@@ -449,7 +455,7 @@ it.each(PORTS)(
       send(PacketType.ping, -1, encodeTouches([{ id: session, timeout }]))
       await ensemble.advance(1000)
     }
-    for (const one of release) one()
+    release()
     await ensemble.until('all requests', () => connection.bufferedBytes === 0)
     await ensemble.advance(2000)
     expect(ensemble.server(3).stats().sessions).toBe(1)
@@ -468,7 +474,7 @@ it('a follower that forwards more requests than members have in flight, while no
   )
   expect(seen.packets).toContain('upToDate')
   const before = ensemble.lines.length
-  const release = [2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+  const release = holdQuorum(ensemble)
   const request = largeRequest()
   let sent = 0
   for (; sent < 200 && !seen.closed; sent++) {
@@ -480,7 +486,7 @@ it('a follower that forwards more requests than members have in flight, while no
   const lost = ensemble.lines.slice(before).filter((line) => line.includes('is lost'))
   expect(lost).toEqual([expect.stringContaining('it forwards requests faster than they are committed')])
   expect(lost[0]).toContain('"peer":9')
-  for (const one of release) one()
+  release()
   const client = await ensemble.client(1)
   expect(await ensemble.create(client, '/a')).toBe('1:0')
   expect(ensemble.leader).toBe(3)

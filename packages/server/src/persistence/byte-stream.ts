@@ -1,7 +1,7 @@
-import type { Pause } from './pause.ts'
 import { adler32, Reader } from '@zabra/protocol'
 import type { ByteTransform, DiskReader } from '@zabra/runtime'
 import { DamageError } from './errors.ts'
+import type { Pause } from './pause.ts'
 
 const CHUNK = 1 << 19
 /** Bytes that are decompressed at once. Gzip makes up to a thousand times as many of them. */

@@ -108,7 +108,7 @@ export async function loadSnapshot(
 ): Promise<LoadedSnapshot> {
   const path = `${folder}/${file.name}`
   const reader = await disk.openRead(path)
-  // A node may have more bytes than all that it says before it: a gzip of a megabyte holds a gigabyte.
+  // The pause looks at the memory, also before a node is complete: a gzip of a megabyte may hold one of a gigabyte.
   const chunks = new FileChunks(reader, path, decompressorOf(file.name, compressor), pause)
   try {
     const stream = new ByteStream(chunks, path, TRY_OLDER_SNAPSHOT)
