@@ -265,7 +265,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
 
   /** Does the work of a packet in steps, over as many turns as it takes. The packets behind it wait. */
   run(steps: Iterator<unknown>): void {
-    if (this.isOpen) this.#reads.run(steps)
+    if (this.isOpen) void this.#reads.run(steps)
   }
 
   /** Sends queued packets and closes. */

@@ -587,10 +587,10 @@ export class LearnerRole implements ActiveRole {
 
   /** Applies transactions while no clients are served. Returns a promise where more than this turn is needed. */
   #commitHistory(first: Zxid, payloads: readonly Uint8Array[]): Promise<void> | undefined {
-    if (payloads.length > 1) return this.#runHistory(this.#historySteps(first, payloads))
     try {
-      const steps = this.#applyHistory(first, payloads[0]!)
-      return steps === undefined ? undefined : this.#runHistory(steps)
+      const steps =
+        payloads.length > 1 ? this.#historySteps(first, payloads) : this.#applyHistory(first, payloads[0]!)
+      return steps && this.#reads!.run(steps)?.catch((error: unknown) => this.#onApplyError(error))
     } catch (error) {
       this.#onApplyError(error)
       return undefined
@@ -609,29 +609,6 @@ export class LearnerRole implements ActiveRole {
   #applyHistory(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
     this.#durability.recordCommit(zxid, payload)
     return this.#context.database.apply(payload)
-  }
-
-  /** Runs steps in the share of this turn, and of later ones if need be. */
-  #runHistory(steps: Generator<void>): Promise<void> | undefined {
-    let isDone = false
-    let failure: unknown
-    let ended = (): void => {}
-    const guarded = function* (): Generator<void> {
-      try {
-        yield* steps
-      } catch (error) {
-        failure = error
-      }
-      isDone = true
-      ended()
-    }
-    this.#reads!.run(guarded())
-    const finish = (): void => {
-      if (failure !== undefined) this.#onApplyError(failure)
-    }
-    if (!isDone) return new Promise<void>((resolve) => (ended = resolve)).then(finish)
-    finish()
-    return undefined
   }
 
   /** The tree may have diverged from that of the leader. Rethrows any other error. */

@@ -6,6 +6,7 @@ import { defaults } from '../settings/index.ts'
 import type { MemberContext } from './context.ts'
 import { ElectionConnection } from './election-connection.ts'
 import { LearnerConnection } from './learner-connection.ts'
+import { ReadScheduler } from './read-scheduler.ts'
 
 const MESSAGES = 1000
 
@@ -150,4 +151,27 @@ describe('the sessions that a learner reports', () => {
     for (let i = 0; i < STEPS; i++) yield process()
     done()
   }
+})
+
+describe('the work of a message', () => {
+  function* failing(process: () => void, steps: number): Generator<void> {
+    for (let i = 0; i < steps; i++) yield process()
+    throw new Error('diverged')
+  }
+
+  it('throws what a step throws in the turn of the message', async () => {
+    const { clock, process } = await fixture()
+    const scheduler = new ReadScheduler(clock, 3, { pause() {}, resume() {} })
+    expect(() => scheduler.run(failing(process, 1))).toThrow(new Error('diverged'))
+  })
+
+  it('rejects with what a step throws in a later turn, and the work behind it is done', async () => {
+    const { clock, process } = await fixture()
+    const scheduler = new ReadScheduler(clock, 3, { pause() {}, resume() {} })
+    const failed = expect(scheduler.run(failing(process, 100))).rejects.toThrow(new Error('diverged'))
+    const next = scheduler.run([][Symbol.iterator]())
+    await clock.untilIdle()
+    await failed
+    await expect(next).resolves.toBeUndefined()
+  })
 })

@@ -11,6 +11,12 @@ export interface Paced {
   resume(): void
 }
 
+interface Work {
+  readonly steps: Iterator<unknown>
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
 /**
  * Paces a connection between members by time: what it has sent beyond its share of a turn of the event loop waits for the next one.
  * One turn reads up to 2 MiB of a socket, a hundred thousand of the smallest messages.
@@ -27,7 +33,7 @@ export class ReadScheduler {
   /** When the share of this turn is used up, on the monotonic clock. */
   #end = 0
   /** Work of messages that is not done. The connection is paused until it is. */
-  readonly #work: Iterator<unknown>[] = []
+  readonly #work: Work[] = []
 
   /** `turnMs` is the share of the connection, in milliseconds of one turn. */
   constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>, turnMs: number, paced: Paced) {
@@ -46,24 +52,41 @@ export class ReadScheduler {
     if (this.#bytes >= MAX_TURN_BYTES || this.#clock.monotonic() >= this.#end) this.#pause()
   }
 
-  /** Does the work of a message in steps, in order, as many in a turn as fit into the share. Pauses the connection until all is done. */
-  run(steps: Iterator<unknown>): void {
+  /**
+   * Does the work of a message in steps, in order, as many in a turn as fit into the share. Returns undefined when all is done now; else
+   * pauses the connection and returns a promise, which resolves once this work is done. Throws or rejects with what a step throws.
+   */
+  run(steps: Iterator<unknown>): Promise<void> | undefined {
     if (!this.#isInTurn) this.#beginTurn()
-    this.#work.push(steps)
-    if (!this.#isPaused && !this.#doWork()) this.#pause()
+    if (!this.#isPaused) {
+      if (this.#proceed(steps)) return undefined
+      this.#pause()
+    }
+    return new Promise((resolve, reject) => this.#work.push({ steps, resolve, reject }))
   }
 
-  /** Drops work that is not done. */
+  /** Drops work that is not done, whose promises stay pending. */
   stop(): void {
     this.#work.length = 0
   }
 
-  /** Does work in the share of this turn. Returns whether all is done. */
+  /** Does the work that waits, in the share of this turn. Returns whether all is done. */
   #doWork(): boolean {
-    for (let steps = this.#work[0]; steps !== undefined; steps = this.#work[0]) {
-      while (steps.next().done !== true) if (this.#clock.monotonic() >= this.#end) return false
+    for (let work = this.#work[0]; work !== undefined; work = this.#work[0]) {
+      try {
+        if (!this.#proceed(work.steps)) return false
+        work.resolve()
+      } catch (error) {
+        work.reject(error)
+      }
       this.#work.shift()
     }
+    return true
+  }
+
+  /** Takes steps until the share of this turn is used up. Returns whether all are done. */
+  #proceed(steps: Iterator<unknown>): boolean {
+    while (steps.next().done !== true) if (this.#clock.monotonic() >= this.#end) return false
     return true
   }
 
