@@ -1,5 +1,5 @@
 // oxlint-disable no-restricted-imports -- the node disk is tested in a real folder
-import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { platform, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -94,6 +94,16 @@ describe('NodeDisk', () => {
     expect(await disk.exists(`${real}/many/at/once`)).toBe(true)
     await expect(disk.makeFolder(`${real}/file`)).rejects.toMatchObject({ code: 'EEXIST' })
     await expect(disk.makeFolder(`${real}/file/below`)).rejects.toMatchObject({ code: 'ENOTDIR' })
+  })
+
+  it('says how long a file may be that is read whole', async () => {
+    const path = `${real}/long`
+    await new NodeDisk().replaceFile(path, bytes(''))
+    truncateSync(path, (64 << 20) + 1)
+    await expect(new NodeDisk().readFile(path)).rejects.toMatchObject({
+      code: 'EFBIG',
+      message: `Cannot read ${path}: EFBIG: expected at most 67108864 bytes`,
+    })
   })
 
   it.runIf(platform() === 'linux')('rejects where the system forbids folders', async () => {

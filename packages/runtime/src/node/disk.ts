@@ -195,7 +195,8 @@ async function attempt<T>(what: string, path: string, call: () => Promise<T>): P
   } catch (error) {
     const code = (error as { code?: unknown }).code
     const name = typeof code === 'string' ? code : 'EUNKNOWN'
-    throw new DiskError(`Cannot ${what} ${path}: ${name}`, name, path, { cause: error })
+    const reason = name === 'EFBIG' && error instanceof Error ? error.message : name
+    throw new DiskError(`Cannot ${what} ${path}: ${reason}`, name, path, { cause: error })
   }
 }
 

@@ -20,7 +20,7 @@ export async function readSmallFile(path: string, maxBytes: number): Promise<Uin
       length += bytesRead
       if (bytesRead === 0) return bytes.slice(0, length)
       if (length > maxBytes)
-        throw Object.assign(new Error(`Expected at most ${maxBytes} bytes in ${path}`), { code: 'EFBIG' })
+        throw Object.assign(new Error(`EFBIG: expected at most ${maxBytes} bytes`), { code: 'EFBIG' })
       if (length < bytes.length) continue
       const longer = new Uint8Array(Math.min(2 * length + CHUNK_BYTES, maxBytes + 1))
       longer.set(bytes)
