@@ -26,6 +26,8 @@ const withAdminPort = (_: string, adminPort: number): Readonly<Record<string, st
 })
 
 const NOTHING: Way = { name: 'nothing', settings: () => ({}) }
+/** What it seems to cost is the noise of the other figures. */
+const NOTHING_AGAIN: Way = { name: 'nothing, again', settings: () => ({}), limit: 2 }
 const METRICS: Way = {
   name: 'metrics and health each second',
   settings: withAdminPort,
@@ -34,6 +36,7 @@ const METRICS: Way = {
 }
 const WAYS: readonly Way[] = [
   NOTHING,
+  NOTHING_AGAIN,
   METRICS,
   { name: 'top each second', settings: withAdminPort, probes: ['/api/v1/top'], limit: 2 },
   {
@@ -43,8 +46,8 @@ const WAYS: readonly Way[] = [
   },
 ]
 const WORKS = ['set', 'create', 'mixed'] as const
-/** Turns of each way for each work: the machine changes in the course of a run. */
-const TURNS = 4
+/** Servers of each way, one after another: two processes with the same settings differ by ten percent, each for its whole life. */
+const SERVERS = 8
 const PROBE_MS = 1000
 /** What the answers may take, in milliseconds. */
 const PROBE_LIMITS = [
@@ -138,63 +141,68 @@ async function measure(peer: Peer, work: string, options: BenchOptions): Promise
   }
 }
 
-interface RunningWay extends Way {
-  readonly adminPort: number
-  readonly peer: Peer
+interface MeasuredWay extends Way {
+  /** By the work, for each server. */
   readonly measured: Record<string, Measured[]>
 }
 
-async function startWay({ start }: CaseContext, way: Way): Promise<RunningWay> {
+interface RunningWay extends MeasuredWay {
+  readonly adminPort: number
+  readonly peer: Peer
+}
+
+async function startWay({ start }: CaseContext, way: MeasuredWay): Promise<RunningWay> {
   const [adminPort] = await freePorts(1)
   const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
   const peer = await start({ folder, settings: way.settings(folder, adminPort!) })
-  return { ...way, adminPort: adminPort!, peer, measured: {} }
+  return { ...way, adminPort: adminPort!, peer }
 }
 
 /**
- * Measures loads of servers that are operated in these ways, in turns; each way begins as often as any other. All servers run at once, so
- * that turns are short; those that are not measured are idle.
+ * Measures loads of servers that are operated in these ways, in turns; each way begins as often as any other. One server of each way
+ * runs at a time, so that turns are short; those that are not measured are idle.
  */
 async function measureInTurns(
   context: CaseContext,
-  wanted: readonly Way[],
+  ways: readonly Way[],
   works: readonly string[],
   times: Times,
-): Promise<readonly RunningWay[]> {
+): Promise<readonly MeasuredWay[]> {
   const { options } = context
-  const ways: RunningWay[] = []
-  try {
-    for (const way of wanted) ways.push(await startWay(context, way))
-    // The first answers wait until their code is compiled, as the first requests do.
-    for (const { peer, adminPort, probes = [] } of ways)
-      await whileProbing(adminPort, probes, new Map(), () =>
-        load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 })),
-      )
-    for (let turn = 0; turn < TURNS; turn++)
+  const measured = ways.map((way): MeasuredWay => ({ ...way, measured: {} }))
+  for (let turn = 0; turn < SERVERS; turn++) {
+    const running: RunningWay[] = []
+    try {
+      for (const way of measured) running.push(await startWay(context, way))
+      // The first answers wait until their code is compiled, as the first requests do.
+      for (const { peer, adminPort, probes = [] } of running)
+        await whileProbing(adminPort, probes, new Map(), () =>
+          load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 })),
+        )
       for (const work of works)
-        for (let index = 0; index < ways.length; index++) {
-          const way = ways[(turn + index) % ways.length]!
+        for (let index = 0; index < running.length; index++) {
+          const way = running[(turn + index) % running.length]!
           const body = (): Promise<Measured> => measure(way.peer, work, options)
-          const measured = await whileProbing(way.adminPort, way.probes ?? [], times, body)
-          ;(way.measured[work] ??= []).push(measured)
+          ;(way.measured[work] ??= []).push(await whileProbing(way.adminPort, way.probes ?? [], times, body))
         }
-  } finally {
-    for (const { peer } of ways) await peer.stop()
+    } finally {
+      for (const { peer } of running) await peer.stop()
+    }
   }
-  return ways
+  return measured
 }
 
 const cost: Case = {
   name: 'operate-cost',
   about:
-    'what metrics, probes and `top` each second, and an audit log, cost a server; some six minutes with --seconds 5',
+    'what metrics, probes and `top` each second, and an audit log, cost a server; some 12 minutes with --seconds 2',
   only: 'zabra',
   run: async (context) => {
     const { note } = context
     const times: Times = new Map()
     const ways = await measureInTurns(context, WAYS, WORKS, times)
     for (const work of WORKS) {
-      const of = (way: RunningWay, figure: keyof Measured): number =>
+      const of = (way: MeasuredWay, figure: keyof Measured): number =>
         median(way.measured[work]!.map((one) => one[figure]))
       for (const way of ways) {
         const { name, limit } = way
