@@ -1,7 +1,7 @@
 import type { Clock } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { ITEMS_PER_TURN, SLICE_MS } from './in-slices.ts'
+import { ITEMS_PER_TURN, SLICE_MS } from '../core/in-slices.ts'
 
 export interface DeferredReadsOptions {
   readonly tree: Pick<Tree, 'isApplying' | 'whenConsistent'>

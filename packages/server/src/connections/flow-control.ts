@@ -2,7 +2,7 @@ import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { PieceWriter } from '../core/piece-writer.ts'
 import type { Session } from '../core/sessions/index.ts'
-import { ITEMS_PER_TURN } from './in-slices.ts'
+import { ITEMS_PER_TURN } from '../core/in-slices.ts'
 import type { ServerStats } from './stats.ts'
 
 /** A connection with more unsent bytes is closed: the client requests more than it reads. */

@@ -5,7 +5,7 @@ import { interleavePromises, serviceOf, spendTime, watchFalls } from '../testing
 import { TestServer, type RawClient } from '../testing/test-server.ts'
 import type { ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
-import { ITEMS_PER_TURN } from './in-slices.ts'
+import { ITEMS_PER_TURN } from '../core/in-slices.ts'
 
 const MANY = 250
 

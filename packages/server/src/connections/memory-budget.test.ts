@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { ManualClock, silentLogger, type System } from '@zabra/runtime'
 import { fixedSystem } from '@zabra/testkit'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
-import { ITEMS_PER_TURN } from './in-slices.ts'
+import { ITEMS_PER_TURN } from '../core/in-slices.ts'
 import { MemoryBudget, SESSION_BYTES, type MemoryHolder } from './memory-budget.ts'
 
 const BUDGET = 2_000_000

@@ -1,6 +1,6 @@
 import { OpCode, writeMultiRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
-import { ITEMS_PER_TURN } from '../connections/in-slices.ts'
+import { ITEMS_PER_TURN } from '../core/in-slices.ts'
 import { interleavePromises, serviceOf, watchFalls } from '../testing/many-connections.ts'
 import type { RawClient } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'

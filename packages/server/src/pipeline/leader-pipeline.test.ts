@@ -32,6 +32,16 @@ const setOf = (path: string, data = 'x'): Uint8Array =>
     w.int(-1)
   })
 
+/** Returns the body of a multi that takes several turns. */
+const manyChecks = (): Uint8Array =>
+  bytes((w) => {
+    const check = { type: OpCode.check, path: '/', version: -1 } as const
+    writeMultiRequest(
+      w,
+      Array.from({ length: 5000 }, () => check),
+    )
+  })
+
 describe('LeaderPipeline', () => {
   it('gives proposals consecutive zxids from the first of its epoch, and encodes each once', async () => {
     const ensemble = await EnsembleFixture.start()
@@ -104,13 +114,7 @@ describe('LeaderPipeline', () => {
 
   it('completes a sync that waits behind a request which a full disk discards', async ({ ensemble }) => {
     const { pipeline, clientService } = ensemble.leader
-    const multi = bytes((w) => {
-      const check = { type: OpCode.check, path: '/', version: -1 } as const
-      writeMultiRequest(
-        w,
-        Array.from({ length: 5000 }, () => check),
-      )
-    })
+    const multi = manyChecks()
     const outcomes: string[] = []
     const callback = {
       onPart() {},
@@ -234,6 +238,38 @@ describe('LeaderPipeline', () => {
     await ensemble.settle()
     expect(ensemble.leader.pipeline.proposer.lastZxid).toBe(EPOCH)
   })
+
+  it.for([
+    ['a sync', OpCode.sync, () => bytes((w) => w.string('/'))],
+    ['a multi that is prepared in steps', OpCode.multi, () => manyChecks()],
+  ] as const)(
+    'takes 2 ms of a turn for requests of a learner that waited behind %s, in their order',
+    async ([, type, body]) => {
+      const ensemble = await EnsembleFixture.start()
+      const { leader, clock, proposals } = ensemble
+      const learner = ensemble.learners[0]!
+      const { sessionId } = (await learner.fixture.connect()).session!
+      ensemble.holdsCommits = ensemble.holdsConfirms = true
+      const before = proposals.length
+      const spend = spendTime(clock)
+      ensemble.log.appendPayload = () => spend(0.1)
+      const submit = (cxid: number, of: number, content: Uint8Array): void =>
+        leader.pipeline.submitForwarded(learner, { sessionId, cxid, type: of, body: content, identities: [] })
+      leader.clientService.runTurn(() => {
+        submit(1, type, body())
+        for (let cxid = 2; cxid < 1002; cxid++) submit(cxid, OpCode.setData, setOf('/zookeeper/quota'))
+      })
+      expect(proposals.length).toBe(before)
+      const most = watchFalls(clock, () => 1002 - proposals.length)
+      ensemble.holdsConfirms = false
+      await ensemble.settle()
+      const cxids = proposals
+        .slice(before)
+        .map(({ payload }) => decodeLoggedTxn(new Reader(payload)).header.cxid)
+      expect(cxids.filter((cxid) => cxid > 1)).toEqual(Array.from({ length: 1000 }, (_, index) => index + 2))
+      expect(most()).toBeLessThan(30)
+    },
+  )
 
   it('answers every request of a learner by a transaction, even one that cannot be decoded', async () => {
     const ensemble = await EnsembleFixture.start()

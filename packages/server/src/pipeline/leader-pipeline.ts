@@ -74,11 +74,13 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
       applySession: (id, txn, callback) => this.#sessions.apply(id, txn, callback),
     })
     this.#preparing = new SlicedQueue(options)
-    this.#discarded = new SlicedQueue({ ...options, maxWaiting: Infinity })
+    this.#discarded = new SlicedQueue(options)
     // A full disk also confirms the syncs behind what it discards, whose replies come first.
     const isHeldUp = (): boolean => this.#discarded.isBusy
-    this.#confirmed = new SlicedQueue({ ...options, maxWaiting: Infinity, isHeldUp })
+    this.#confirmed = new SlicedQueue({ ...options, isHeldUp })
     this.#learnerOrder = new LearnerRequestOrder({
+      now: () => options.clock.monotonic(),
+      runLater: options.defer,
       sync: (learner, done) =>
         this.#inOrder(undefined, () =>
           this.#confirmLeadership(() => (options.quorum.sendSync(learner), done())),

@@ -120,8 +120,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   constructor(options: LearnerPipelineOptions<L>) {
     this.#options = options
-    // `LearnerFlowControl` bounds what waits.
-    this.#applying = new SlicedQueue({ ...options, isHeldUp: options.hasDeferredReads, maxWaiting: Infinity })
+    this.#applying = new SlicedQueue({ ...options, isHeldUp: options.hasDeferredReads })
     this.#digests = new DigestHistory(options.tree)
     const { sessions, hasObservers = false } = options
     if (hasObservers) this.#routes = new SessionRoutes((id) => sessions.get(id) !== undefined)

@@ -7,7 +7,10 @@ class OrderFixture {
   readonly done: string[] = []
   /** Ends the syncs that were passed on, by their number. */
   readonly endSync: (() => void)[] = []
+  readonly #later: (() => void)[] = []
   readonly order = new LearnerRequestOrder({
+    now: () => 0,
+    runLater: (action) => void this.#later.push(action),
     sync: (_, synced) => void this.endSync.push(synced),
     process: (_, { cxid }) => void this.done.push(`request ${cxid}`),
   })
@@ -22,6 +25,12 @@ class OrderFixture {
 
   run(learner: object, name: string): void {
     this.order.runInOrder(learner, () => void this.done.push(name))
+  }
+
+  /** Runs the next turn, and returns what it has done. */
+  turn(): string[] {
+    this.#later.shift()?.()
+    return this.takeDone()
   }
 
   takeDone(): string[] {
@@ -58,6 +67,49 @@ describe('LearnerRequestOrder', () => {
     expect([fixture.takeDone(), fixture.endSync.length]).toEqual([['request 1'], 3])
     fixture.endSync[2]!()
     expect(fixture.takeDone()).toEqual(['request 2'])
+  })
+
+  it('passes on a hundred of the requests behind a sync in a turn, and later ones behind them', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    fixture.sync(learner)
+    for (let cxid = 1; cxid <= 250; cxid++) fixture.submit(learner, cxid)
+    fixture.endSync[0]!()
+    const turns = [fixture.takeDone()]
+    fixture.submit(learner, 251)
+    fixture.run(learner, 'action')
+    turns.push(fixture.turn(), fixture.turn(), fixture.turn())
+    fixture.submit(learner, 252)
+    turns.push(fixture.takeDone())
+    expect(turns.map((items) => items.length)).toEqual([100, 100, 52, 0, 1])
+    const requests = Array.from({ length: 251 }, (_, index) => `request ${index + 1}`)
+    expect(turns.flat()).toEqual([...requests, 'action', 'request 252'])
+  })
+
+  it('stops at a sync among the requests that wait, also where its end comes in a later turn', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    fixture.sync(learner)
+    for (let cxid = 1; cxid <= 150; cxid++) fixture.submit(learner, cxid)
+    fixture.sync(learner)
+    fixture.submit(learner, 151)
+    fixture.endSync[0]!()
+    expect([
+      fixture.takeDone().length,
+      fixture.turn().length,
+      fixture.turn(),
+      fixture.endSync.length,
+    ]).toEqual([100, 50, [], 2])
+    fixture.endSync[1]!()
+    expect([fixture.takeDone(), fixture.turn()]).toEqual([['request 151'], []])
+  })
+
+  it('passes on nothing more of a learner that is removed meanwhile', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    fixture.sync(learner)
+    for (let cxid = 1; cxid <= 150; cxid++) fixture.submit(learner, cxid)
+    fixture.endSync[0]!()
+    fixture.order.remove(learner)
+    fixture.takeDone()
+    expect(fixture.turn()).toEqual([])
   })
 
   it('does not hold the requests of another learner', () => {

@@ -1,17 +1,21 @@
 import { OpCode } from '@zabra/protocol'
+import { inSlices, type SliceTurns } from '../core/in-slices.ts'
+import { RingBuffer } from '../core/ring-buffer.ts'
 import type { ForwardedRequest } from './types.ts'
 
-export interface LearnerRequestHandlers {
+export interface LearnerRequestOptions extends Pick<SliceTurns, 'now' | 'runLater'> {
   /** Executes a sync of a learner, and calls back when it is done. */
   sync(learner: object, done: () => void): void
   process(learner: object, request: ForwardedRequest): void
 }
 
-/** A learner with syncs in flight. */
+/** A learner with syncs in flight, or with requests behind them. */
 interface SyncingLearner {
   syncs: number
   /** Requests and actions that arrived behind the syncs. */
-  waiting: (ForwardedRequest | (() => void))[]
+  readonly waiting: RingBuffer<ForwardedRequest | (() => void) | undefined>
+  /** Whether later turns pass on what has waited: it may be very much. */
+  isReleasing: boolean
 }
 
 /**
@@ -20,19 +24,20 @@ interface SyncingLearner {
  * Apache ZooKeeper would never match it, and all its clients would hang.
  */
 export class LearnerRequestOrder {
-  readonly #handlers: LearnerRequestHandlers
+  readonly #options: LearnerRequestOptions
   readonly #syncing = new Map<object, SyncingLearner>()
 
-  constructor(handlers: LearnerRequestHandlers) {
-    this.#handlers = handlers
+  constructor(options: LearnerRequestOptions) {
+    this.#options = options
   }
 
   submit(learner: object, request: ForwardedRequest): void {
     const syncing = this.#syncing.get(learner)
-    if (syncing !== undefined && (syncing.waiting.length > 0 || request.type !== OpCode.sync))
-      syncing.waiting.push(request)
-    else if (request.type === OpCode.sync) this.#sync(learner)
-    else this.#handlers.process(learner, request)
+    const isSync = request.type === OpCode.sync
+    if (syncing === undefined && !isSync) return this.#options.process(learner, request)
+    const own = syncing ?? this.#begin(learner)
+    if (isSync && own.waiting.length === 0) this.#sync(learner, own)
+    else own.waiting.push(request)
   }
 
   /** Runs an action after all waiting requests of a learner. */
@@ -50,21 +55,42 @@ export class LearnerRequestOrder {
     this.#syncing.clear()
   }
 
-  #sync(learner: object): void {
-    let syncing = this.#syncing.get(learner)
-    if (syncing === undefined) this.#syncing.set(learner, (syncing = { syncs: 0, waiting: [] }))
+  #begin(learner: object): SyncingLearner {
+    const syncing: SyncingLearner = { syncs: 0, waiting: new RingBuffer(undefined), isReleasing: false }
+    this.#syncing.set(learner, syncing)
+    return syncing
+  }
+
+  #sync(learner: object, syncing: SyncingLearner): void {
     syncing.syncs++
-    const own = syncing
-    this.#handlers.sync(learner, () => {
-      own.syncs--
-      if (own.syncs === 0 && this.#syncing.get(learner) === own) this.#release(learner, own.waiting)
+    this.#options.sync(learner, () => {
+      if (--syncing.syncs === 0 && !syncing.isReleasing) this.#release(learner, syncing)
     })
   }
 
-  #release(learner: object, waiting: SyncingLearner['waiting']): void {
-    this.#syncing.delete(learner)
-    for (const item of waiting)
-      if (typeof item === 'function') this.runInOrder(learner, item)
-      else this.submit(learner, item)
+  /** Passes on what has waited, up to a request behind another sync. */
+  #release(learner: object, syncing: SyncingLearner): void {
+    const { now, runLater } = this.#options
+    syncing.isReleasing = true
+    inSlices(this.#released(learner, syncing), (pass) => pass(), {
+      now,
+      runLater,
+      done: () => {
+        syncing.isReleasing = false
+        if (syncing.syncs === 0 && this.#syncing.get(learner) === syncing) this.#syncing.delete(learner)
+      },
+    })
+  }
+
+  *#released(learner: object, syncing: SyncingLearner): Generator<() => void> {
+    const { waiting } = syncing
+    while (this.#syncing.get(learner) === syncing && waiting.length > 0) {
+      const item = waiting.first!
+      if (typeof item === 'function') yield item
+      else if (item.type === OpCode.sync) yield () => this.#sync(learner, syncing)
+      else if (syncing.syncs > 0) return
+      else yield () => this.#options.process(learner, item)
+      waiting.shift()
+    }
   }
 }

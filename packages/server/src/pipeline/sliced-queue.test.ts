@@ -144,12 +144,4 @@ describe('SlicedQueue', () => {
     expect(fixture.queue.isBusy).toBe(true)
     expect([fixture.turn(), fixture.queue.isBusy]).toEqual([[], false])
   })
-
-  it('runs tasks without a limit of time while more than a thousand wait', () => {
-    const fixture = new QueueFixture()
-    fixture.add('a', 4)
-    for (let i = 0; i < 5000; i++) fixture.addAtOnce('t', 0.5)
-    expect(fixture.turn().length).toBeGreaterThan(4000)
-    expect(fixture.turn().length).toBeLessThan(10)
-  })
 })

@@ -8,8 +8,6 @@ const SLICE_MS = 1
 /** Milliseconds of one turn for tasks that are done at once, looked at after every `TASKS_PER_CHECK`. */
 const TASKS_MS = 2
 const TASKS_PER_CHECK = 4
-/** Tasks that may wait for their turn. More of them run without a limit of time: a sender that is faster must be held up by its socket. */
-const MAX_WAITING = 1000
 /** Watched ancestors of a changed path that take a tenth of a millisecond. */
 export const MANY_ANCESTORS = 500
 
@@ -29,8 +27,6 @@ export interface SliceScheduler {
   readonly clock: Pick<Clock, 'monotonic'>
   /** Whether no task may begin now; a later turn asks again. By default never. */
   readonly isHeldUp?: () => boolean
-  /** Tasks that may wait: Infinity where something else bounds them; 1,000 by default. */
-  readonly maxWaiting?: number
 }
 
 /** A task that runs at once, or in steps between which the event loop runs other work. */
@@ -43,7 +39,8 @@ export interface SlicedTask {
 
 /**
  * Runs tasks in order. A task that takes several steps runs a few of them in each turn of the event loop; tasks that are added
- * meanwhile wait behind it.
+ * meanwhile wait behind it. Who adds tasks bounds what waits: clients by `PipelineRoom`, learners by `ForwardedBytes`, a leader by
+ * `LearnerFlowControl`.
  */
 export class SlicedQueue {
   readonly #scheduler: SliceScheduler
@@ -144,7 +141,7 @@ export class SlicedQueue {
   }
 
   #run(isDraining = false): void {
-    const { clock, maxWaiting = MAX_WAITING } = this.#scheduler
+    const { clock } = this.#scheduler
     let end = 0
     for (let begun = 1; this.#current === undefined; begun++) {
       if (!isDraining && this.#waiting.length > 0 && this.#isHeldUp) {
@@ -159,11 +156,7 @@ export class SlicedQueue {
       else if (!this.#runSlice()) return this.#schedule()
       if (this.#waiting.length === 0) continue
       if (begun === 1) end = clock.monotonic() + TASKS_MS
-      else if (
-        begun % TASKS_PER_CHECK === 0 &&
-        this.#waiting.length < maxWaiting &&
-        clock.monotonic() >= end
-      ) {
+      else if (begun % TASKS_PER_CHECK === 0 && clock.monotonic() >= end) {
         this.#hasMore = true
         return this.#schedule()
       }
