@@ -14,7 +14,6 @@ import {
   decodeStopPermitAnswer,
   encodeRevalidation,
   encodeStopPermitRequest,
-  encodeTouches,
   LEADER_INFO_BYTES,
   Learner,
   NO_ZXID,
@@ -39,6 +38,7 @@ import { Mailbox, SerialExecutor } from './mailbox.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
 import { ReadScheduler } from './read-scheduler.ts'
+import { takeReport } from './session-reports.ts'
 import { activateConfiguration } from './reconfigure.ts'
 import { RoleClients } from './role-clients.ts'
 import { SecretRecipient } from './secret-sharing.ts'
@@ -64,10 +64,6 @@ const SYNC_TURN_MS = 5
 
 /** Ticks within which a learner that is ready has heard its leader. */
 const READY_TICKS = 2
-/** Most sessions in an answer to a PING: 16 MiB, as many bytes as a leader accepts. */
-const MAX_REPORTED = 1_390_000
-/** The same for a leader of Apache ZooKeeper, which closes the connection of a packet beyond `jute.maxbuffer`, 1 MiB. */
-const MAX_REPORTED_TO_APACHE = 80_000
 
 /** The leader of a learner, and how to follow it. */
 export interface LearnerTarget {
@@ -732,12 +728,18 @@ export class LearnerRole implements ActiveRole {
     }
   }
 
-  #replyToPing(zxid: Zxid): void {
+  #replyToPing(zxid: Zxid): Promise<void> | undefined {
     this.#clients?.service.touchThrottled()
-    const most = this.#leaderSaid === undefined ? MAX_REPORTED_TO_APACHE : MAX_REPORTED
-    const data = encodeTouches(this.#sessions?.takeTouched(most) ?? [])
-    this.#connection!.send(PacketType.ping, zxid, data)
     this.#observers?.pinged(zxid)
+    const send = (data: Uint8Array): void => void this.#connection!.send(PacketType.ping, zxid, data)
+    const isForApache = this.#leaderSaid === undefined
+    const report =
+      this.#sessions === undefined
+        ? new Uint8Array(0)
+        : takeReport(this.#sessions, isForApache, this.#context.platform.clock)
+    if (report instanceof Promise) return report.then(send)
+    send(report)
+    return undefined
   }
 
   #deliver({ type, data }: QuorumPacket): void {

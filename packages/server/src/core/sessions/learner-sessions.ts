@@ -98,6 +98,11 @@ export class LearnerSessions implements SessionRegistry {
     this.#reportQueue.push(reported)
   }
 
+  /** The most sessions that `takeTouched` returns. */
+  get unreported(): number {
+    return this.#touched.length + this.#reportQueue.length
+  }
+
   /**
    * Returns and forgets up to `most` sessions that were touched, the first ones first, for the answer to a PING of the leader. Those that
    * observers have reported are at least half of them if they are so many.

@@ -1,0 +1,50 @@
+import type { Clock } from '@zabra/runtime'
+import type { LearnerSessions } from '../core/sessions/index.ts'
+import { encodeTouches } from '../core/zab/index.ts'
+
+/** Most sessions in an answer to a PING: 16 MiB, as many bytes as a leader accepts. */
+const MAX_REPORTED = 1_390_000
+/** The same for a leader of Apache ZooKeeper, which closes the connection of a packet beyond `jute.maxbuffer`, 1 MiB. */
+const MAX_REPORTED_TO_APACHE = 80_000
+/** Sessions that are taken in one turn of the event loop. */
+const REPORTED_PER_TURN = 5000
+
+/**
+ * Takes the sessions that were touched, for the one answer to a PING: a leader counts the answers. Resolves to its data where they are
+ * very many, which are taken over turns of the event loop.
+ */
+export function takeReport(
+  sessions: LearnerSessions,
+  isForApache: boolean,
+  clock: Pick<Clock, 'immediate'>,
+): Uint8Array | Promise<Uint8Array> {
+  // Those that are touched meanwhile come into the next report.
+  let left = Math.min(sessions.unreported, isForApache ? MAX_REPORTED_TO_APACHE : MAX_REPORTED)
+  const take = (): Uint8Array => {
+    const most = Math.min(left, REPORTED_PER_TURN)
+    left -= most
+    return encodeTouches(sessions.takeTouched(most))
+  }
+  const first = take()
+  return left === 0 ? first : takeRest(first, take, () => left, clock)
+}
+
+async function takeRest(
+  first: Uint8Array,
+  take: () => Uint8Array,
+  left: () => number,
+  clock: Pick<Clock, 'immediate'>,
+): Promise<Uint8Array> {
+  const parts = [first]
+  while (left() > 0) {
+    await new Promise<void>((resolve) => clock.immediate(resolve))
+    parts.push(take())
+  }
+  const report = new Uint8Array(parts.reduce((bytes, { length }) => bytes + length, 0))
+  let at = 0
+  for (const part of parts) {
+    report.set(part, at)
+    at += part.length
+  }
+  return report
+}
