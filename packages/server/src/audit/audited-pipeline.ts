@@ -142,8 +142,8 @@ export class AuditedPipeline implements RequestPipeline {
     return this.#pipeline.canAnswerPing(timeout, now)
   }
 
-  end(): void {
-    this.#pipeline.end()
+  end(): Generator<void> | undefined {
+    return this.#pipeline.end()
   }
 
   #auditedOf(write: ClientWrite, callback: WriteCallback): AuditedCallback {

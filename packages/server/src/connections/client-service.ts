@@ -349,22 +349,39 @@ export class ClientService {
 
   /**
    * Ends the role: from this call on nothing is read or answered. In-flight requests get no reply; connections close because their
-   * outcome is unknown. Global sessions continue on other servers, local ones end. Resolves when all connections are closed, over
-   * turns of the event loop.
+   * outcome is unknown. Global sessions continue on other servers, local ones end. Resolves when all connections are closed and the
+   * transaction that is being applied is done, over turns of the event loop.
    */
   endRole(reason: string): Promise<void> {
     this.isAccepting = false
     this.#isStopped = true
-    this.pipeline.end()
-    const { clock } = this.platform
-    this.#ended ??= new Promise((resolve) => {
-      inSlices(this.connections, (channel) => channel.destroy('role_ended', reason), {
-        now: () => clock.monotonic(),
-        runLater: (slice) => clock.immediate(slice),
-        done: resolve,
-      })
-    })
+    this.#ended ??= this.#end(this.pipeline.end(), reason)
     return this.#ended
+  }
+
+  async #end(applying: Iterable<void> | undefined, reason: string): Promise<void> {
+    const { clock } = this.platform
+    const inTurns = <T>(items: Iterable<T>, handle: (item: T) => void): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const guarded = (slice: () => void) => (): void => {
+          try {
+            slice()
+          } catch (error) {
+            reject(error)
+          }
+        }
+        inSlices(items, handle, {
+          now: () => clock.monotonic(),
+          runLater: (slice) => clock.immediate(guarded(slice)),
+          done: resolve,
+        })
+      })
+    const closed = inTurns(this.connections, (channel) => channel.destroy('role_ended', reason))
+    try {
+      await Promise.all([closed, inTurns(applying ?? [], () => {})])
+    } catch (error) {
+      this.#onFailure(error)
+    }
   }
 
   /**

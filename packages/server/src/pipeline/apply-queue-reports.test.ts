@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createOf } from '../core/testing/create-of.ts'
 import { SESSION_USER_XID, Tree } from '../core/tree/index.ts'
 import type { Digest, Txn, Zxid } from '../core/types.ts'
+import { runToEnd } from '../core/steps.ts'
 import { ApplyQueue, type ApplyQueueOptions } from './apply-queue.ts'
 import type { AcceptedWrite, WriteCallback } from './types.ts'
 
@@ -185,7 +186,7 @@ describe('ApplyQueue', () => {
     push(1, { txn: { type: OpCode.multi, txns } })
     queue.commit(1)
     expect([queue.isBusy, tree.isApplying]).toEqual([true, true])
-    queue.end()
+    runToEnd(queue.end()!)
     expect([tree.isApplying, tree.has('/n1999')]).toEqual([false, true])
     expect(reports.some((report) => report.startsWith('applied'))).toBe(false)
   })

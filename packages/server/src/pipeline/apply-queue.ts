@@ -119,13 +119,13 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     while (this.#syncs.length > 0) call(this.#syncs.shift()!.done)
   }
 
-  /** Calls no callback any more. Finishes the transaction that is being applied: the tree, and its sessions, must be consistent. */
-  end(): void {
+  /** Calls no callback any more. Returns the steps that the transaction which is being applied has left. */
+  end(): Generator<void> | undefined {
     this.#hasEnded = true
     this.#queue.clear()
     this.#foreign = 0
     this.#syncs.clear()
-    this.#applying.drainCurrent()
+    return this.#applying.takeCurrent()
   }
 
   /** Calls back once everything that is committed now is applied. */

@@ -259,13 +259,14 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#applyQueue.releaseAll((done) => this.#answerDiscarded(done))
   }
 
-  end(): void {
+  end(): Generator<void> | undefined {
     this.#hasEnded = true
     this.#learnerOrder.clear()
-    this.#applyQueue.end()
+    const steps = this.#applyQueue.end()
     this.#confirmed.abort()
     this.#discarded.abort()
     this.#dropWaiting()
+    return steps
   }
 
   // Order

@@ -1,5 +1,6 @@
 import { CreateMode, ErrorCode, OpCode } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { runToEnd } from '../core/steps.ts'
 import { createBody, leaderFixture, SESSION } from './testing/leader-fixture.ts'
 
 const { create, createSession, closeSession, multi } = OpCode
@@ -191,7 +192,7 @@ describe('LeaderPipeline', () => {
     await clock.untilIdle()
     commit()
     expect(tree.isApplying).toBe(true)
-    run(() => pipeline.end())
+    run(() => runToEnd(pipeline.end()!))
     // The next role begins with this tree and these sessions.
     expect([tree.isApplying, tree.lastZxid, tree.has('/599')]).toEqual([false, 601, false])
     expect(sessions.get(SESSION)).toBe(undefined)

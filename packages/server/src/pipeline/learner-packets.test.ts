@@ -16,6 +16,7 @@ import { createOf } from '../core/testing/create-of.ts'
 import { SESSION_USER_XID } from '../core/tree/index.ts'
 import type { LoggedTxn, SubTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
+import { runToEnd } from '../core/steps.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
 import { createBody, multiOf } from './testing/leader-fixture.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
@@ -249,7 +250,7 @@ describe('LearnerPipeline', () => {
       const last = commit(6, LARGE_END)
       commit(0, createOf('/b'))
       expect([tree.isApplying, table.has(SESSION)]).toEqual([true, true])
-      run(() => pipeline.end())
+      run(() => runToEnd(pipeline.end()!))
       // The next role begins with this tree and these sessions.
       expect([tree.isApplying, tree.lastZxid, table.has(SESSION)]).toEqual([false, last, false])
       await clock.untilIdle()

@@ -8,6 +8,7 @@ import {
   readStat,
   writeCreateRequest,
   writeMultiHeader,
+  writeMultiRequest,
   Writer,
 } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
@@ -349,6 +350,38 @@ describe('LearnerPipeline', () => {
     for (const one of [client, arriving, coming]) expect([one.frames.length, one.closed]).toEqual([0, true])
     expect([script.fixture.tree.has('/a'), script.fixture.failures, script.failures]).toEqual([false, [], []])
   })
+
+  it.for(['learner', 'leader'] as const)(
+    'finishes a large transaction over turns of the event loop when the role of a %s ends',
+    async (role) => {
+      const ensemble = await EnsembleFixture.start()
+      const { clock } = ensemble
+      const { fixture } = ensemble.learners[0]!
+      const { clientService, tree } = role === 'leader' ? ensemble.leader : fixture
+      const client = await fixture.connect()
+      const spend = spendTime(clock)
+      const applyPart = tree.applyPart.bind(tree)
+      let left = 2000
+      tree.applyPart = (...args) => (left--, spend(0.05), applyPart(...args))
+      const mostApplied = watchFalls(clock, () => left)
+      const immediate = clock.immediate.bind(clock)
+      let ended: Promise<unknown> | undefined
+      clock.immediate = (action) =>
+        immediate(() => {
+          action()
+          if (tree.isApplying) ended ??= clientService.endRole('Closed: the role is over').then(() => left)
+        })
+      const part = { type: OpCode.setData, path: '/', data: new Uint8Array(1), version: -1 } as const
+      client.ask(1, OpCode.multi, (w) =>
+        writeMultiRequest(
+          w,
+          Array.from({ length: 2000 }, () => part),
+        ),
+      )
+      await ensemble.settle()
+      expect([left, await ended, tree.isApplying, mostApplied() <= 200]).toEqual([0, 0, false, true])
+    },
+  )
 
   it('stops at a transaction whose digest differs from its tree, and does not reply to it', async () => {
     const script = await LearnerFixture.start()

@@ -292,15 +292,14 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     oldest.callback.onRevalidated(valid)
   }
 
-  end(): void {
+  end(): Generator<void> | undefined {
     this.#hasEnded = true
     this.#pending.clear()
     this.#revalidations.clear()
     this.#syncs.clear()
     this.#outstanding = 0
-    // The tree and its sessions must not stay inconsistent. One that is still decoded stops, as those that wait: they are in the log.
-    this.#applying.drainCurrent()
-    this.#applying.abort()
+    // One that is still decoded stops, as those that wait: they are in the log.
+    return this.#applying.takeCurrent()
   }
 
   // Requests

@@ -56,5 +56,5 @@ export class ReadOnlyPipeline<L extends NotifiedWatcher> implements RequestPipel
     return true
   }
 
-  end(): void {}
+  end(): undefined {}
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { runToEnd } from '../core/steps.ts'
 import { SlicedQueue } from './sliced-queue.ts'
 
 /** A queue whose turns the test runs; a step takes `ms` milliseconds. */
@@ -88,12 +89,15 @@ describe('SlicedQueue', () => {
     expect([fixture.turn(), fixture.turn()]).toEqual([['b3', 'b4'], ['b5']])
   })
 
-  it('finishes the current task and no waiting one in drainCurrent', () => {
+  it('gives up the steps that the current task has left, and drops the tasks behind it, in takeCurrent', () => {
     const fixture = new QueueFixture()
     for (const name of ['a', 'b']) fixture.add(name, 5)
-    fixture.queue.drainCurrent()
-    expect(fixture.done).toEqual(['a1', 'a2', 'a3', 'a4', 'a5'])
+    const steps = fixture.queue.takeCurrent()!
+    expect([fixture.queue.isBusy, fixture.done]).toEqual([false, ['a1', 'a2', 'a3', 'no b']])
     expect(fixture.turn()).toEqual([])
+    runToEnd(steps)
+    expect(fixture.done).toEqual(['a4', 'a5'])
+    expect(fixture.queue.takeCurrent()).toBe(undefined)
   })
 
   it('finishes all tasks in drain', () => {

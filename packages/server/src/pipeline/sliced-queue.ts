@@ -118,16 +118,18 @@ export class SlicedQueue {
     this.#schedule()
   }
 
-  /** Finishes the current task in this turn. Does nothing when called from one of its steps. */
-  drainCurrent(): void {
-    if (this.#isInStep) return
-    while (this.#steps !== undefined && !this.#step());
+  /** Drops the tasks that wait, and returns the steps that the current one has left; undefined when called from one of them. */
+  takeCurrent(): Generator<void> | undefined {
+    const steps = this.#isInStep ? undefined : this.#steps
+    if (steps !== undefined) this.#current = this.#steps = undefined
+    this.abort()
+    return steps
   }
 
   /** Finishes all tasks in this turn. */
   drain(): void {
     while (this.#hasTasks && !this.#isInStep) {
-      this.drainCurrent()
+      while (this.#steps !== undefined && !this.#step());
       this.#run(true)
     }
   }

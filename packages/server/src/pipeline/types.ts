@@ -113,8 +113,11 @@ export interface RequestPipeline {
    * prepared. Absent where another server does that.
    */
   deleteContainer?(path: string, startedAt: number, isDue: () => boolean): boolean
-  /** Ends the role: no callback is called any more. */
-  end(): void
+  /**
+   * Ends the role: no callback is called any more. Returns the steps that the transaction which is being applied has left. They must be
+   * done before the next role: the tree and its sessions must not stay inconsistent.
+   */
+  end(): Generator<void> | undefined
 }
 
 /** The dependencies of the pipelines of all roles. */
