@@ -120,7 +120,7 @@ it('dial retries for half a second while a leader does not listen', async () => 
   await step(0)
   for (let waited = 0; waited < 500; waited += 10) await step(10)
   await listen(1)
-  expect(await connection).toContain('The leader cannot be reached at 127.0.0.1:1')
+  expect(await connection).toContain('The server cannot be reached at 127.0.0.1:1')
 
   const second = dial(options([2]))
   await step(0)
@@ -168,7 +168,7 @@ it('dial rejects when its time is over and no address has answered', async () =>
   await step(249)
   expect(failed).toBe(undefined)
   await step(1)
-  expect(String(failed)).toContain('The leader cannot be reached')
+  expect(String(failed)).toContain('The server cannot be reached')
 })
 
 it('dial closes a connection that is established after its signal has aborted', async () => {

@@ -37,8 +37,11 @@ export async function connectToMaster(
   }
   if (observer && settings.observerMasterPort > 0) {
     const connected = await connectToFollower(context, base, leader, Math.min(settings.tickTimeMs, timeoutMs))
-    if (connected !== undefined) return connected
-    platform.logger.info({ leader }, 'No follower accepts this observer; it connects to the leader')
+    if ('connection' in connected) return connected
+    platform.logger.info(
+      { leader, reasons: connected.reasons },
+      'No follower accepts this observer; it connects to the leader',
+    )
   }
   const addresses = membership.addressesOf(leader, 'quorumPort')
   const { retryForMs } = dialDefaults
@@ -46,17 +49,21 @@ export async function connectToMaster(
   return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs, secure }), master: leader }
 }
 
-/** Tries one follower after the other, repeatedly. Each gets a share of the time, since a host may not answer at all. */
+/**
+ * Tries one follower after the other, repeatedly. Each gets a share of the time, since a host may not answer at all. Resolves to the last
+ * reason of each when none accepts the observer.
+ */
 async function connectToFollower(
   context: MemberContext,
   base: DialBase,
   leader: ServerId,
   withinMs: number,
-): Promise<MasterConnection | undefined> {
+): Promise<MasterConnection | { readonly reasons: readonly string[] }> {
   const { settings, platform, membership } = context
   const followers = votersOf(membership.active).filter((id) => id !== leader)
   const { clock, random } = platform
   const until = clock.monotonic() + withinMs
+  const reasons = new Map<ServerId, string>()
   shuffle(followers, (below) => random.below(below))
   while (clock.monotonic() < until && followers.length > 0 && !base.signal.aborted) {
     for (const master of followers) {
@@ -67,14 +74,15 @@ async function connectToFollower(
       const secure = secureFor(context, master)
       try {
         return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs: 0, secure }), master }
-      } catch {
-        // The next follower is tried, and after all of them the leader, whose error is reported.
+      } catch (error) {
+        // The next follower is tried, and after all of them the leader.
         if (base.signal.aborted) break
+        reasons.set(master, error instanceof Error ? error.message : String(error))
       }
     }
     await delay(clock, base.maxRetryDelayMs, base.signal)
   }
-  return undefined
+  return { reasons: [...reasons.values()] }
 }
 
 /** Returns what makes sure that a connection leads to this server. */
@@ -167,7 +175,7 @@ async function dialOnce(
     const tried = addresses.map(formatAddress).join(', ') || 'no address'
     const reasons =
       error instanceof AggregateError ? error.errors.map((each: Error) => each.message) : [String(error)]
-    throw new NetworkError(`The leader cannot be reached at ${tried}: ${reasons.join('; ')}`, 'ENOTCONN', {
+    throw new NetworkError(`The server cannot be reached at ${tried}: ${reasons.join('; ')}`, 'ENOTCONN', {
       cause: error,
     })
   } finally {

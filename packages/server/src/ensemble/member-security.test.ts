@@ -1,7 +1,11 @@
+// oxlint-disable no-restricted-imports -- certificates are files
+import { readFileSync } from 'node:fs'
 import { Writer } from '@zabra/protocol'
 import { nodeNetwork, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { parseConfiguration } from '../core/quorum/index.ts'
 import { decodeLearnerInfo, encodeLearnerInfo, PacketType, writePacket } from '../core/zab/index.ts'
+import type { ServerSettings } from '../settings/index.ts'
 import { connectToMaster } from './connect-to-master.ts'
 import type { MemberContext } from './context.ts'
 import { encodeHello } from './election-hello.ts'
@@ -22,6 +26,33 @@ function followerInfo(serverId: number): Uint8Array {
   const info = encodeLearnerInfo({ serverId, protocolVersion: 0x10000, configVersion: 0 })
   writePacket(writer, PacketType.followerInfo, 0, info)
   return writer.take()
+}
+
+/** Opens a quorum port that closes each connection once it is identified. */
+async function quorumPort(settings: ServerSettings, log = new TestLogger()) {
+  const identified: [number, boolean][] = []
+  const security = fixture.security(settings, log)
+  const port = createQuorumPort(
+    {
+      settings,
+      platform: nodePlatform({ logger: log }),
+      security,
+      membership: { member: () => ({}) },
+      cluster: { refusalOf: () => undefined },
+      features: { refusalOf: () => undefined },
+      peerAddresses: { refusal: () => undefined },
+    } as unknown as MemberContext,
+    [{ host: hostOf(1), port: 0 }],
+    {
+      learners: () => [],
+      identified: ({ data }, connection) => {
+        identified.push([decodeLearnerInfo(data).serverId, security.isAuthenticated(connection)])
+        connection.destroy()
+      },
+    },
+  )
+  await port.open()
+  return { port, log, identified, security }
 }
 
 type BadCertificate = Pick<StoreOptions, 'from' | 'days'> & { readonly isForeign?: boolean }
@@ -132,30 +163,34 @@ describe('a certificate', () => {
     await expect(connecting).rejects.toThrow(/expected the certificate of server 1 for 127\.0\.0\.1/)
   })
 
-  it('of another member is refused on the quorum port too', async () => {
+  it('of another member keeps an observer from a follower, and says so', async () => {
+    const imposter = await fixture.elections(1, {
+      quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }),
+    })
+    const settings = fixture.settings(2, { observerMasterPort: imposter.address.port, tickTimeMs: 300 })
     const log = new TestLogger()
-    const settings = fixture.settings(1)
-    const identified: [number, boolean][] = []
-    const security = fixture.security(settings)
-    const port = createQuorumPort(
-      {
-        settings,
-        platform: nodePlatform({ logger: log }),
-        security,
-        membership: { member: () => ({}) },
-        cluster: { refusalOf: () => undefined },
-        features: { refusalOf: () => undefined },
-      } as unknown as MemberContext,
-      [{ host: hostOf(1), port: 0 }],
-      {
-        learners: () => [],
-        identified: ({ data }, connection) => {
-          identified.push([decodeLearnerInfo(data).serverId, security.isAuthenticated(connection)])
-          connection.destroy()
-        },
+    const context = {
+      settings,
+      platform: nodePlatform({ logger: log }),
+      security: fixture.security(settings),
+      membership: {
+        active: parseConfiguration(
+          [1, 3].map((id) => `server.${id}=${hostOf(id)}:1:2:participant`).join('\n'),
+        ),
+        addressesOf: (id: number) => [{ host: hostOf(id), port: 1 }],
       },
+    } as unknown as MemberContext
+    const { signal } = new AbortController()
+    const connecting = connectToMaster(context, { leader: 3, isObserver: true, signal })
+    await expect(connecting).rejects.toThrow(/at 127\.0\.0\.3:1: .*ECONNREFUSED/)
+    expect(await log.matching(/No follower accepts this observer/)).toContain(
+      'expected the certificate of server 1 for 127.0.0.1, got one of CN=imposter for 127.0.0.4',
     )
-    await port.open()
+    expect(imposter.received).toEqual([])
+  })
+
+  it('of another member is refused on the quorum port too', async () => {
+    const { port, log, identified } = await quorumPort(fixture.settings(1))
     const [address] = port.addresses
     const packet = followerInfo(2)
     const [right, wrong] = [
@@ -206,6 +241,43 @@ describe('ssl.quorum files', () => {
     const revoked = await fixture.dial(network, one.address, hello(2))
     await revoked.closed
     expect(await one.log.matching(/CERT_REVOKED/)).toContain('election port')
+  })
+
+  it('with a list of revoked certificates are read again while a server runs, for each port and in both directions', async () => {
+    const list = fixture.file('revoked.crl', readFileSync(testdata('empty.crl'), 'utf8'))
+    const settings = {
+      ...unverified,
+      quorumTrustStoreLocation: testdata('revoking-authority.pem'),
+      quorumCrl: true,
+      quorumCrlLocation: list,
+    }
+    const kept = { ...settings, quorumKeyStoreLocation: testdata('kept.pem') }
+    const one = await fixture.elections(1, kept)
+    const { port, log, identified, security } = await quorumPort(fixture.settings(1, kept))
+    const revoked = { ...settings, quorumKeyStoreLocation: testdata('revoked.pem') }
+    const two = await fixture.elections(2, { ...revoked, quorumCrl: false })
+    const network = tlsNetwork({
+      keyStore: { path: testdata('revoked.pem') },
+      trustStore: { path: testdata('revoking-authority.pem') },
+      verifyHostName: false,
+    })
+    const follow = async (): Promise<void> =>
+      (await fixture.dial(network, port.addresses[0]!, followerInfo(2))).closed
+    await follow()
+    one.connections.send(2, text('x'))
+    expect([await two.messages(1), identified]).toEqual([['1: x'], [[2, false]]])
+
+    fixture.file('revoked.crl', readFileSync(testdata('revoking.crl'), 'utf8'))
+    for (const member of [one.security, security]) await member.reload()
+    await follow()
+    expect(await log.matching(/CERT_REVOKED/)).toContain('quorum port')
+    expect(identified).toHaveLength(1)
+    await (
+      await fixture.dial(network, one.address, hello(3))
+    ).closed
+    expect(await one.log.matching(/CERT_REVOKED/)).toContain('election port')
+    await expect(one.security.network.connect(two.address)).rejects.toThrow(/revoked/i)
+    await port.close()
   })
 
   it('may be PKCS #12, with the password in a file', async () => {
