@@ -298,6 +298,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       first,
     )
     this.#throttle()
+    this.#service.receiveTurns.received(this, chunk.length, this.#splitter.pending === 0)
     this.countMemory()
   }
 

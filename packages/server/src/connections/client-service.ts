@@ -39,6 +39,7 @@ import { SlowRequests } from './slow-requests.ts'
 import { TopRequests } from './top-requests.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
+import { ReceiveTurns } from './receive-turns.ts'
 import { TurnShares } from './turn-shares.ts'
 
 /** Executes four-letter commands. */
@@ -131,6 +132,7 @@ export class ClientService {
   /** Connections that are not read because too many bytes of their requests wait. */
   readonly backlogged = new Set<ClientChannel>()
   readonly turnShares: TurnShares
+  readonly receiveTurns: ReceiveTurns
   /** Replies that are written, or handed to their sockets, over several turns. */
   readonly slicedWork: SlicedWork
   /** The watches of closed connections, which are removed over several turns, also after the end of the role. */
@@ -232,6 +234,9 @@ export class ClientService {
     this.flushQueue = new FlushQueue(runLater, () => clock.monotonic(), stats.watches.latency)
     this.deferredReads = new DeferredReads({ tree, clock, runLater })
     this.pipelineRoom = new PipelineRoom({ clock, runLater, servers })
+    this.receiveTurns = new ReceiveTurns({
+      runLater: (action) => clock.immediate(() => this.runTurn(action)),
+    })
     this.turnShares = new TurnShares({ clock, runLater, turnTime: () => this.turnTime })
     this.slicedWork = new SlicedWork(clock, runLater)
     this.#staleWatches = new SlicedWork(clock, (action) => clock.immediate(action))
@@ -460,6 +465,7 @@ export class ClientService {
   *#unread(): Generator<ThrottledChannel> {
     yield* this.throttler.channels
     yield* this.backlogged
+    yield* this.receiveTurns.waiting
   }
 
   /** Forgets a closed connection with its watches. */
@@ -469,6 +475,7 @@ export class ClientService {
     this.pipelineRoom.remove(channel)
     this.backlogged.delete(channel)
     this.turnShares.remove(channel)
+    this.receiveTurns.remove(channel)
     this.#removeWatches(channel)
     if (this.connections.remove(channel)) this.sessions.detach(channel.sessionId)
   }

@@ -14,10 +14,12 @@ export const LINGER_MS = 10_000
 
 /**
  * Reasons to stop reading a connection: its own queue is too long, the server is overloaded, its handshake is pending, what it has
- * sent waits for a later turn, or the server stops.
+ * sent waits for a later turn, the server stops, or it waits for its turn to receive the rest of a request.
  */
-export const PauseReason = { backlog: 1, overload: 2, session: 4, turn: 8, stop: 16 } as const
+export const PauseReason = { backlog: 1, overload: 2, session: 4, turn: 8, stop: 16, receive: 32 } as const
 export type PauseReason = (typeof PauseReason)[keyof typeof PauseReason]
+/** The reasons to pause that are those of this server. */
+const WAITS_FOR_SERVER = PauseReason.overload | PauseReason.turn | PauseReason.receive
 
 /**
  * Bytes that a connection hands to its socket at once. The system copies what fits into the buffer of the socket, up to some MiB, and
@@ -147,7 +149,7 @@ export class FlowControl {
 
   /** Whether pings wait in the socket for this server: it is overloaded, or has not processed what came before them. */
   get isThrottled(): boolean {
-    if (this.isPausedFor(PauseReason.overload) || this.isPausedFor(PauseReason.turn)) return true
+    if ((this.#reasons & WAITS_FOR_SERVER) !== 0) return true
     // A client that does not read its replies may be gone.
     return this.isPausedFor(PauseReason.backlog) && !this.isBackpressured
   }

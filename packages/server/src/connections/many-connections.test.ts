@@ -99,6 +99,25 @@ describe('a server with many connections', () => {
     expect([old(), mostTouched()]).toEqual([10, 20])
   })
 
+  it('receives their long requests in turns, and answers all of them', async () => {
+    const { fixture, service, clients } = await start()
+    let mostWaiting = 0
+    const immediate = fixture.clock.immediate.bind(fixture.clock)
+    fixture.clock.immediate = (action) =>
+      immediate(() => {
+        action()
+        mostWaiting = Math.max(mostWaiting, [...service.receiveTurns.waiting].length)
+      })
+    for (const client of clients)
+      client.ask(1, OpCode.exists, (w) => {
+        w.string(`/${'x'.repeat(300_000)}`)
+        w.bool(false)
+      })
+    await fixture.untilIdle()
+    expect([mostWaiting > MANY / 2, [...service.receiveTurns.waiting]]).toEqual([true, []])
+    for (const client of clients) expect(client.takeReceived()).toEqual(['1:-101'])
+  })
+
   it('answers reads of a hundred of them in a turn after a large transaction, none of which sees a later write', async () => {
     const { fixture, service, clients } = await start()
     const [large, ...others] = clients as [RawClient, ...RawClient[]]

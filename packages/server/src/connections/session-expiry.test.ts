@@ -61,7 +61,7 @@ describe('SessionExpiry', () => {
     return { clock, sessions, expiry, first, second, closed, destroyed, later }
   }
 
-  it.each([PauseReason.overload, PauseReason.turn, PauseReason.backlog])(
+  it.each([PauseReason.overload, PauseReason.turn, PauseReason.receive, PauseReason.backlog])(
     'reopens the session of a client that is throttled (%i) before any of its requests is handled',
     (reason) => {
       const { clock, expiry, first, second, closed, destroyed } = fixture({ reason })
