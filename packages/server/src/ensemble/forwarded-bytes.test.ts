@@ -49,6 +49,19 @@ it('a follower may forward what all members of its kind let their clients have i
   const requests = 1000 / 2
   const apache = forwardLimitOf({ isObserver: false, extension: undefined })
   expect(apache.maxBytes).toBeGreaterThanOrEqual(requests * (2 ** 20 + apache.requestBytes))
+  expect(forwardLimitOf({ isObserver: false, extension: undefined }, 2 ** 31)).toEqual(apache)
   const member = forwardLimitOf({ isObserver: false, extension: {} })
   expect(member.maxBytes).toBeGreaterThanOrEqual(64 << 20)
 })
+
+it.each([
+  [1024, 256],
+  [512, 128],
+  [128, 64],
+])(
+  'a follower of Apache ZooKeeper, or what says that it is one, has half of %i MiB of memory in flight, or as much as a member',
+  (memory, most) => {
+    const { maxBytes } = forwardLimitOf({ isObserver: false, extension: undefined }, memory << 20)
+    expect(maxBytes >> 20).toBe(most)
+  },
+)

@@ -21,16 +21,22 @@ const MEMBER_LIMIT: ForwardLimit = { maxBytes: 64 << 20, requestBytes: 64 }
  */
 const APACHE_LIMIT: ForwardLimit = { maxBytes: 512 << 20, requestBytes: 4096 }
 
-/** Returns the limit of a learner. One of Apache ZooKeeper sends no extension. */
-export function forwardLimitOf({
-  isObserver,
-  extension,
-}: {
-  readonly isObserver: boolean
-  readonly extension: object | undefined
-}): ForwardLimit {
+/** The part of the memory of the process that a follower of Apache ZooKeeper may take. Any program may say that it is one. */
+const MEMORY_SHARE = 0.5
+
+/**
+ * Returns the limit of a learner, for a process with so many bytes of memory. One of Apache ZooKeeper sends no extension. Where memory is
+ * short, more requests of it than the process can hold disconnect it, and do not end the process.
+ */
+export function forwardLimitOf(
+  { isObserver, extension }: { readonly isObserver: boolean; readonly extension: object | undefined },
+  memoryBytes = Infinity,
+): ForwardLimit {
   if (isObserver) return OBSERVER_LIMIT
-  return extension === undefined ? APACHE_LIMIT : MEMBER_LIMIT
+  if (extension !== undefined) return MEMBER_LIMIT
+  // Twice the limit may be in flight.
+  const maxBytes = Math.min(APACHE_LIMIT.maxBytes, Math.floor((memoryBytes * MEMORY_SHARE) / 2))
+  return { ...APACHE_LIMIT, maxBytes: Math.max(MEMBER_LIMIT.maxBytes, maxBytes) }
 }
 
 /**

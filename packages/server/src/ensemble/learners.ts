@@ -337,7 +337,9 @@ export class Learners {
     })
     learner.isObserver = packet.type === PacketType.observerInfo
     learner.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
-    learner.forwarded = new ForwardedBytes(forwardLimitOf(learner))
+    learner.forwarded = new ForwardedBytes(
+      forwardLimitOf(learner, this.#context.platform.system?.memoryLimits?.().process),
+    )
     learner.sharesSecret = takesPartInSecret(this.#context, learner.extension, connection)
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
