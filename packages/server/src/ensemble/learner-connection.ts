@@ -70,7 +70,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   extension: MemberExtension | undefined
   /** The feature levels of the learner and of its observers; undefined before it has reported them. */
   levels: readonly MemberFeatures[] | undefined
-  /** Its requests in flight; at an observer master, those of all observers. */
+  /** Its requests in flight, or those of several learners that share a limit. */
   forwarded!: ForwardedBytes
   /** Whether LEADERINFO named the id of the ensemble, or the learner has said since that it has stored it. */
   wasToldCluster = false

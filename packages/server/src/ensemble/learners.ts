@@ -32,7 +32,7 @@ import {
 import type { LeaderPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import type { FeatureAuthority } from './feature-authority.ts'
-import { ForwardedBytes, forwardLimitOf } from './forwarded-bytes.ts'
+import { ForwardedBytes, forwardLimitOf, OBSERVER_LIMIT } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
@@ -74,6 +74,8 @@ export class Learners {
   readonly #stopPermits: StopPermits
   /** Undefined where members share no secret of sessions. */
   readonly #secrets: SecretAuthority | undefined
+  /** The requests in flight of all servers that are not believed to be members: any program can be sixteen of them. */
+  readonly #forwardedByUnknown = new ForwardedBytes(OBSERVER_LIMIT)
   #nextId = 1
 
   constructor(context: MemberContext, options: LearnersOptions) {
@@ -337,15 +339,19 @@ export class Learners {
     })
     learner.isObserver = packet.type === PacketType.observerInfo
     learner.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
-    learner.forwarded = new ForwardedBytes(
-      forwardLimitOf(learner, this.#context.platform.system?.memoryLimits?.().process),
-    )
+    learner.forwarded = isBelieved(this.#context, learner)
+      ? this.#forwardedBytesOf(learner)
+      : this.#forwardedByUnknown
     learner.sharesSecret = takesPartInSecret(this.#context, learner.extension, connection)
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
     const isAuthenticated = this.#context.security.isAuthenticated(connection)
     mailbox.enqueue({ type: 'accepted', from: id, isAuthenticated })
     mailbox.enqueue({ type: 'packet', from: id, packet })
+  }
+
+  #forwardedBytesOf(learner: LearnerConnection): ForwardedBytes {
+    return new ForwardedBytes(forwardLimitOf(learner, this.#context.platform.system.memoryLimits?.().process))
   }
 
   #onPacket(
@@ -461,9 +467,9 @@ export class Learners {
   }
 
   /**
-   * Counts a request of a learner before it is submitted. Returns false where too many are in flight. An observer is not read then until
-   * they are fewer. A follower cannot be paused: requests are committed with its acknowledgements, which come behind its later requests
-   * on the same connection. It is disconnected, since no member forwards so many.
+   * Counts a request of a learner before it is submitted. Returns false where too many are in flight. An observer, or a server that no
+   * configuration names, is not read then until they are fewer. A follower cannot be paused: requests are committed with its
+   * acknowledgements, which come behind its later requests on the same connection. It is disconnected, since no member forwards so many.
    */
   #admits(
     learner: LearnerConnection,
@@ -471,13 +477,20 @@ export class Learners {
     data: Uint8Array | null,
     auth: readonly Identity[] | null,
   ): boolean {
+    const unknown = this.#forwardedByUnknown
+    // A configuration may name it by now.
+    if (learner.forwarded === unknown && isBelieved(this.#context, learner))
+      learner.forwarded = this.#forwardedBytesOf(learner)
     const { forwarded } = learner
+    const mayPause = learner.isObserver || forwarded === unknown
     const isWithin = forwarded.count(data, auth)
-    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.afterForwarded(learner, done))
+    // The connection that is the first to exceed the limit of all may end before its requests are finished.
+    const owner = forwarded === unknown ? unknown : learner
+    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.afterForwarded(owner, done))
     if (isWithin) return true
-    if (learner.isObserver) learner.pauseUntilFinished()
+    if (mayPause) learner.pauseUntilFinished()
     else learner.fail(forwarded.reason)
-    return learner.isObserver
+    return mayPause
   }
 
   #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
