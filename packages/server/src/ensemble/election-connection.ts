@@ -42,7 +42,7 @@ export class ElectionConnection {
         reads.count(end - start)
       },
     })
-    const reads = new ReadScheduler(clock, TURN_MS, {
+    const reads = new ReadScheduler(clock, () => TURN_MS, {
       pause: () => {
         this.#splitter.pause()
         connection.pause()

@@ -8,8 +8,11 @@ export interface ForwardLimit {
   readonly requestBytes: number
 }
 
-/** For an observer of a leader, and for all observers of a follower together: above it they are not read until requests are finished. */
-export const OBSERVER_LIMIT: ForwardLimit = { maxBytes: 16 << 20, requestBytes: 64 }
+/**
+ * For an observer of a leader, and for all observers of a follower together: above it they are not read until requests are finished. That
+ * is 4,000 small requests, which members need not wait for longer than for those of clients.
+ */
+export const OBSERVER_LIMIT: ForwardLimit = { maxBytes: 16 << 20, requestBytes: 4096 }
 /**
  * As much as the members of an ensemble let their clients have in flight, all together (`PipelineRoom`). A follower has at most half of it,
  * and forwards up to 32 MiB for its observers, some of which no configuration may name.

@@ -4,7 +4,7 @@ import type { Identity } from '../core/types.ts'
 import type { MemberContext } from './context.ts'
 
 /** A learner that forwards requests. */
-interface Forwarder {
+export interface Forwarder {
   readonly serverId: ServerId
   readonly accepted: Connection
 }

@@ -9,7 +9,7 @@ import { ForwardedBytes } from './forwarded-bytes.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import type { MemberContext } from './context.ts'
 
-async function fixture() {
+async function fixture({ isNamed = true } = {}) {
   const clock = new ManualClock()
   const network = new MemoryNetwork(clock)
   const received: string[] = []
@@ -31,6 +31,8 @@ async function fixture() {
   const context = {
     settings: defaults({ dataDir: '/d', clientPort: 0 }),
     platform: { clock },
+    membership: { member: () => (isNamed ? {} : undefined) },
+    security: { isAuthenticated: () => false },
   } as unknown as MemberContext
   const learner = new LearnerConnection(1, 2, await network.connect({ host: 'x', port: 1 }), context, {
     received: (read) => read(),
@@ -141,6 +143,23 @@ it('a learner may send long packets once it is up to date, and no such ones befo
     expect(lost).toEqual(isUpToDate ? [] : [expect.stringContaining('Expected a length from -1 to 65536')])
   }
 })
+
+it.each([
+  [true, 400_000, []],
+  [false, 400_000, [expect.stringContaining('Expected a length from -1 to')]],
+  [false, 100_000, []],
+])(
+  'a learner that a configuration names (%s) may report %i sessions at once',
+  async (isNamed, sessions, expected) => {
+    const { clock, learner, lost, peer } = await fixture({ isNamed })
+    learner.send(PacketType.upToDate, -1)
+    const writer = new Writer()
+    writePacket(writer, PacketType.ping, 0, new Uint8Array(12 * sessions))
+    peer().write(writer.take())
+    await clock.untilIdle()
+    expect(lost).toEqual(expected)
+  },
+)
 
 it('a learner is held up until its requests are finished, or its connection is lost', async () => {
   for (const isLost of [false, true]) {

@@ -17,6 +17,8 @@ import type { RawTxn } from '../persistence/index.ts'
 import type { ObserverReport, PeerReport } from '../connections/role-metrics.ts'
 import type { MemberContext } from './context.ts'
 import type { ForwardedBytes } from './forwarded-bytes.ts'
+import { isBelieved } from './forwarded-identities.ts'
+import { MAX_UNKNOWN_SERVERS } from './quorum-port.ts'
 import { ReadScheduler } from './read-scheduler.ts'
 import { PeerConnection } from './peer-connection.ts'
 
@@ -31,7 +33,10 @@ export interface LearnerConnectionEvents {
   lost(reason: string): void
 }
 
-/** The longest reply to a PING, which has 12 bytes for each touched session: more than a million sessions. */
+/**
+ * The longest reply to a PING, which has 12 bytes for each touched session: more than a million sessions. A server that no configuration
+ * names has a hundred thousand at most, as many as fit into a request: any program can be sixteen of them.
+ */
 const MAX_TOUCHES_BYTES = 16 << 20
 /** The longest packet of a learner that is not up to date: what it has stored. Anything else would take memory for a stranger. */
 const MAX_BYTES_BEFORE_SYNC = 64 * 1024
@@ -43,6 +48,8 @@ const SLICE_BYTES = 64 * 1024
  * more expensive: fewer acknowledgements and requests came together.
  */
 const TURN_MS = 5
+/** The same for a server that no configuration names: any program can be sixteen of them, which have as much as one member. */
+const UNKNOWN_TURN_MS = TURN_MS / MAX_UNKNOWN_SERVERS
 
 /** The packets that a learner may receive between NEWLEADER and UPTODATE, and UPTODATE. */
 const passesSync: ReadonlySet<number> = new Set([
@@ -104,9 +111,10 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     id: ConnectionId,
     serverId: ServerId,
     connection: Connection,
-    { settings, platform }: MemberContext,
+    context: MemberContext,
     events: LearnerConnectionEvents,
   ) {
+    const { settings, platform } = context
     this.id = id
     this.serverId = serverId
     this.accepted = connection
@@ -116,9 +124,12 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     this.#clock = platform.clock
     this.#maxUnsentBytes = settings.maxUnsentBytes
     const { juteMaxBufferBytes, juteMaxBufferExtraBytes } = settings
-    const maxData = Math.max(juteMaxBufferBytes + juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES)
+    const maxRequest = juteMaxBufferBytes + juteMaxBufferExtraBytes
+    const maxData = Math.max(maxRequest, MAX_TOUCHES_BYTES)
+    let isKnown = false
+    const isBelievedNow = (): boolean => (isKnown ||= isBelieved(context, this))
     const splitter = new PacketSplitter({
-      maxData: () => (this.#isUpToDate ? maxData : MAX_BYTES_BEFORE_SYNC),
+      maxData: () => (!this.#isUpToDate ? MAX_BYTES_BEFORE_SYNC : isBelievedNow() ? maxData : maxRequest),
       packet: (type, zxid, data, auth) => {
         this.packetsReceived++
         if (type === PacketType.request) this.requests++
@@ -128,15 +139,24 @@ export class LearnerConnection implements ObserverReport, PeerReport {
       },
     })
     this.#splitter = splitter
-    const reads = (this.#reads = new ReadScheduler(platform.clock, TURN_MS, {
-      pause: () => this.#pause(),
-      resume: () => this.#resume(),
-    }))
+    const reads = (this.#reads = new ReadScheduler(
+      platform.clock,
+      () => (isBelievedNow() ? TURN_MS : UNKNOWN_TURN_MS),
+      {
+        pause: () => this.#pause(),
+        resume: () => this.#resume(),
+      },
+    ))
     this.#connection = new PeerConnection({
       connection,
       clock: platform.clock,
       maxUnsentBytes: settings.maxUnsentBytes,
-      received: (chunk) => events.received(() => splitter.push(chunk)),
+      received: (chunk) =>
+        events.received(() => {
+          splitter.push(chunk)
+          // Node reads up to 2 MiB of each connection in a turn, also of packets that never end.
+          if (!isKnown && splitter.bufferedBytes > 0) reads.count(chunk.length)
+        }),
       drained: () => this.#onDrained(),
       lost: (reason) => {
         splitter.stop()

@@ -299,7 +299,7 @@ export class LearnerRole implements ActiveRole {
         this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
     })
-    this.#reads = new ReadScheduler(platform.clock, SYNC_TURN_MS, {
+    this.#reads = new ReadScheduler(platform.clock, () => SYNC_TURN_MS, {
       pause: () => this.#pausePackets(),
       resume: () => this.#resumePackets(),
     })

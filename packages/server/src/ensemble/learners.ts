@@ -36,6 +36,7 @@ import { ForwardedBytes, forwardLimitOf, OBSERVER_LIMIT } from './forwarded-byte
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
+import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Refusal } from './pending-connections.ts'
@@ -454,12 +455,17 @@ export class Learners {
     { type, data, auth }: QuorumPacket,
   ): void {
     if (type === PacketType.ping)
-      return learner.run(touchSteps(data, (id, timeout) => pipeline.touchSession(id, timeout)))
+      return learner.run(
+        touchSteps(data, (id, timeout) =>
+          pipeline.touchSession(id, forwardedTimeout(this.#context, learner, timeout)),
+        ),
+      )
     if (type === PacketType.revalidate) {
       if (!this.#admits(learner, pipeline, data, auth)) return
       const { session, timeout } = decodeRevalidation(data)
       this.#context.stats.ensemble.revalidateCount++
-      return pipeline.revalidateForLearner(learner, session, timeout, (valid) =>
+      const believed = forwardedTimeout(this.#context, learner, timeout)
+      return pipeline.revalidateForLearner(learner, session, believed, (valid) =>
         learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
       )
     }
@@ -496,9 +502,10 @@ export class Learners {
   #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
     const pipeline = this.#options.pipeline()
     if (pipeline === undefined || !this.#admits(learner, pipeline, data, auth)) return
-    const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
+    const { session: sessionId, ...request } = decodeForwardedRequest(data)
     const identities = forwardedIdentities(this.#context, learner, auth)
-    pipeline.submitForwarded(learner, { sessionId, cxid, type, body, identities })
+    const body = forwardedBody(this.#context, learner, request)
+    pipeline.submitForwarded(learner, { sessionId, ...request, body, identities })
   }
 }
 

@@ -30,6 +30,7 @@ import type { MemberContext } from './context.ts'
 import { FeatureReports } from './feature-reports.ts'
 import { ForwardedBytes, OBSERVER_LIMIT } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
+import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
@@ -318,18 +319,24 @@ export class ObserverMasterRole {
     const { type, data, auth } = packet
     const { pipeline, sessions } = this.#follower
     if (type === PacketType.ping)
-      return observer.run(touchSteps(data, (id, timeout) => sessions.touchFromObserver(id, timeout)))
+      return observer.run(
+        touchSteps(data, (id, timeout) =>
+          sessions.touchFromObserver(id, forwardedTimeout(this.#context, observer, timeout)),
+        ),
+      )
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
       this.#count(observer, session, packet)
       const onRevalidated = (valid: boolean): void =>
         observer.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
-      return pipeline.revalidate(session, timeout, { onRevalidated }, observer.id)
+      const believed = forwardedTimeout(this.#context, observer, timeout)
+      return pipeline.revalidate(session, believed, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
     this.#count(observer, sessionId, packet)
     const identities = forwardedIdentities(this.#context, observer, auth)
-    pipeline.forwardFromObserver({ sessionId, ...request, identities }, observer.id, () =>
+    const body = forwardedBody(this.#context, observer, request)
+    pipeline.forwardFromObserver({ sessionId, ...request, body, identities }, observer.id, () =>
       observer.send(PacketType.sync, 0),
     )
   }

@@ -140,7 +140,7 @@ export interface LearnerPortOptions extends Pick<QuorumPortOptions, 'identified'
 }
 
 /** The most learners that no configuration names and that have not proved their ids, as on the election port. */
-const MAX_UNKNOWN_SERVERS = 16
+export const MAX_UNKNOWN_SERVERS = 16
 
 /**
  * Creates the port on which a member accepts learners, from addresses of the members that they claim to be. Without reconfiguration a

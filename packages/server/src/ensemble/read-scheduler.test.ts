@@ -46,10 +46,13 @@ const learnerOf = (
   clock: ManualClock,
   packet: (type: number, zxid: number) => void,
   lost: (reason: string) => void = () => {},
+  isNamed = true,
 ): LearnerConnection => {
   const context = {
     settings: defaults({ dataDir: '/d', clientPort: 0 }),
     platform: { clock },
+    membership: { member: () => (isNamed ? {} : undefined) },
+    security: { isAuthenticated: () => false },
   } as unknown as MemberContext
   const events = { received: (read: () => void) => read(), packet, progress() {}, lost }
   return new LearnerConnection(1, 2, connection, context, events)
@@ -86,6 +89,34 @@ describe('many messages at once', () => {
     sender.write(writer.take())
     await clock.untilIdle()
     expect(turns).toEqual([2, 2, 2, 2, 2])
+  })
+
+  it('of a server that no configuration names have a sixteenth of the time of a member', async () => {
+    const { clock, connection, sender, turns, process } = await fixture()
+    learnerOf(connection, clock, process, () => {}, false)
+    sender.write(packets(MESSAGES))
+    await clock.untilIdle()
+    expect(total(turns)).toBe(MESSAGES)
+    expect(Math.max(...turns)).toBeLessThan(17)
+  })
+
+  it('of a server that no configuration names are read up to half a megabyte in a turn, also parts of one that never ends', async () => {
+    const { clock, connection, sender } = await fixture()
+    learnerOf(
+      connection,
+      clock,
+      () => {},
+      () => {},
+      false,
+    ).send(PacketType.upToDate, -1)
+    const writer = new Writer()
+    writePacket(writer, PacketType.request, -1, new Uint8Array(2_000_000))
+    let pauses = 0
+    const pause = connection.pause.bind(connection)
+    connection.pause = () => (pauses++, pause())
+    sender.write(writer.take().subarray(0, 1_900_000))
+    await clock.untilIdle()
+    expect(pauses).toBe(3)
   })
 
   it('at the election port are processed over several turns', async () => {
@@ -161,13 +192,13 @@ describe('the work of a message', () => {
 
   it('throws what a step throws in the turn of the message', async () => {
     const { clock, process } = await fixture()
-    const scheduler = new ReadScheduler(clock, 3, { pause() {}, resume() {} })
+    const scheduler = new ReadScheduler(clock, () => 3, { pause() {}, resume() {} })
     expect(() => scheduler.run(failing(process, 1))).toThrow(new Error('diverged'))
   })
 
   it('rejects with what a step throws in a later turn, and the work behind it is done', async () => {
     const { clock, process } = await fixture()
-    const scheduler = new ReadScheduler(clock, 3, { pause() {}, resume() {} })
+    const scheduler = new ReadScheduler(clock, () => 3, { pause() {}, resume() {} })
     const failed = expect(scheduler.run(failing(process, 100))).rejects.toThrow(new Error('diverged'))
     const next = scheduler.run([][Symbol.iterator]())
     await clock.untilIdle()

@@ -23,7 +23,7 @@ interface Work {
  */
 export class ReadScheduler {
   readonly #clock: Pick<Clock, 'monotonic' | 'immediate'>
-  readonly #turnMs: number
+  readonly #turnMs: () => number
   readonly #paced: Paced
   #isInTurn = false
   #isPaused = false
@@ -35,8 +35,8 @@ export class ReadScheduler {
   /** Work of messages that is not done. The connection is paused until it is. */
   readonly #work: Work[] = []
 
-  /** `turnMs` is the share of the connection, in milliseconds of one turn. */
-  constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>, turnMs: number, paced: Paced) {
+  /** `turnMs` returns the share of the connection, in milliseconds of one turn. */
+  constructor(clock: Pick<Clock, 'monotonic' | 'immediate'>, turnMs: () => number, paced: Paced) {
     this.#clock = clock
     this.#turnMs = turnMs
     this.#paced = paced
@@ -98,7 +98,7 @@ export class ReadScheduler {
   #beginTurn(): void {
     this.#isInTurn = true
     this.#units = this.#bytes = 0
-    this.#end = this.#clock.monotonic() + this.#turnMs
+    this.#end = this.#clock.monotonic() + this.#turnMs()
     this.#clock.immediate(() => {
       this.#isInTurn = false
       if (!this.#isPaused) return

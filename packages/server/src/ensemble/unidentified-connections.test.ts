@@ -441,6 +441,25 @@ function createSession(session: bigint, timeout: number): Uint8Array {
 }
 
 it.each(PORTS)(
+  'sessions that an unknown server creates, reports and revalidates at %s have at most the timeout of a client',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const { maxSessionTimeoutMs } = ensemble.member(3).settings
+    const { send, connection } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
+    const session = 0x900_0000_0000_0001n
+    const timeout = 2 ** 31 - 1
+    send(PacketType.request, -1, createSession(session, timeout))
+    await ensemble.until('the session', () => ensemble.server(3).stats().sessions === 1)
+    send(PacketType.ping, -1, encodeTouches([{ id: session, timeout }]))
+    send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout }))
+    await ensemble.advance(1000)
+    connection.destroy()
+    await ensemble.advance(maxSessionTimeoutMs + 10_000)
+    expect(ensemble.server(3).stats().sessions).toBe(0)
+  },
+)
+
+it.each(PORTS)(
   'sessions of an observer that is not read by %s for a while do not expire',
   async (_, port) => {
     const ensemble = await startOpenVoters()
