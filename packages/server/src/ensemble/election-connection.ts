@@ -4,12 +4,16 @@ import { ReadScheduler } from './read-scheduler.ts'
 
 /** Milliseconds of one turn of the event loop for the votes of one connection. */
 const TURN_MS = 2
+/** The same for a server that no configuration names: any program can be sixteen of them. */
+const UNKNOWN_TURN_MS = TURN_MS / 16
 
 /** The longest message that is accepted, as in Apache ZooKeeper. */
 export const MAX_MESSAGE_BYTES = 512 * 1024
 
 /** Receives the events of an election connection. */
 export interface ElectionConnectionEvents {
+  /** Whether a configuration names the other server. */
+  isNamed(): boolean
   /** A message has arrived. The bytes are a view that is valid during the call. */
   received(payload: Uint8Array): void
   /** Messages can be written again. */
@@ -42,17 +46,21 @@ export class ElectionConnection {
         reads.count(end - start)
       },
     })
-    const reads = new ReadScheduler(clock, () => TURN_MS, {
-      pause: () => {
-        this.#splitter.pause()
-        connection.pause()
+    const reads = new ReadScheduler(
+      clock,
+      () => (this.isAuthenticated || events.isNamed() ? TURN_MS : UNKNOWN_TURN_MS),
+      {
+        pause: () => {
+          this.#splitter.pause()
+          connection.pause()
+        },
+        resume: () => {
+          if (!this.#isOpen) return
+          connection.resume()
+          this.#read(() => this.#splitter.resume())
+        },
       },
-      resume: () => {
-        if (!this.#isOpen) return
-        connection.resume()
-        this.#read(() => this.#splitter.resume())
-      },
-    })
+    )
     connection.setHandler({
       data: (chunk) => this.receive(chunk),
       drain: () => this.#onDrain(),

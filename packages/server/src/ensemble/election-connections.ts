@@ -479,6 +479,7 @@ export class ElectionConnections {
     const isAuthenticated = security?.isAuthenticated(connection) === true
     const cancel = clock.after(helloTimeoutMs, 'end of an election connection', () => connection.destroy())
     const refused = new ElectionConnection(connection, clock, {
+      isNamed: () => this.#isMember(id),
       received: (payload) => {
         if (payload.length === MEMBER_EXTENSION_BYTES) received(id, payload, isAuthenticated)
       },
@@ -500,6 +501,7 @@ export class ElectionConnections {
     peer.loggedReason = undefined
     peer.connectedAt = clock.monotonic()
     const adopted = new ElectionConnection(connection, clock, {
+      isNamed: () => this.#isMember(peer.id),
       received: (payload) => {
         peer.receivedAt = clock.monotonic()
         received(peer.id, payload, adopted.isAuthenticated)
