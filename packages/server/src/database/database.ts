@@ -27,6 +27,7 @@ import { LogHistory } from './log-history.ts'
 import type { SnapshotFiles } from './snapshot-files.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import { SnapshotStream } from './snapshot-stream.ts'
+import { StreamTurns } from './stream-turns.ts'
 import { TreeState } from './tree-state.ts'
 import type {
   DatabaseSettings,
@@ -71,6 +72,8 @@ export class Database {
   #receiver: SnapshotReceiver | undefined
   #baseSnapshot: ExactSnapshot | undefined
   readonly #mutex = new Mutex()
+  /** Shared by the snapshots that learners get. */
+  readonly #streamTurns: StreamTurns
   #closing: Promise<void> | undefined
   readonly folders: DataFolders
   /** Whether no snapshot was on disk at the start. */
@@ -82,6 +85,7 @@ export class Database {
   constructor(context: DatabaseContext, recovery: Recovery) {
     const { settings, platform, folders } = context
     this.#context = context
+    this.#streamTurns = new StreamTurns(platform.clock)
     this.folders = folders
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
     this.#history = new LogHistory(
@@ -347,7 +351,7 @@ export class Database {
 
   /** Starts a stream of the present tree. `sessions` are those that a leader keeps; the database's own by default. */
   streamSnapshot(sessions: SessionTimeouts = this.sessions): SnapshotSource {
-    return new SnapshotStream(this.tree, sessions, this.#context.platform.clock)
+    return new SnapshotStream(this.tree, sessions, this.#context.platform.clock, this.#streamTurns)
   }
 
   /** Writes a snapshot file while requests go on. It gets its final name once the log is durable up to its last transaction. */

@@ -6,7 +6,9 @@ import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
 import { DamageError } from '../persistence/index.ts'
 import { SnapshotReceiver, type ReceivedSnapshot } from './snapshot-receiver.ts'
+import { spendTime } from '../testing/many-connections.ts'
 import { SnapshotStream } from './snapshot-stream.ts'
+import { StreamTurns } from './stream-turns.ts'
 
 const SESSIONS = [[7n, 4000]] as const
 
@@ -53,6 +55,37 @@ describe('SnapshotStream', () => {
     for await (const chunk of new SnapshotStream(treeOf(nodes - 4), SESSIONS, clock).chunks)
       if (chunk.length > 0) count++
     expect([count, clock.turns]).toEqual([chunks, chunks - 1])
+  })
+
+  it('shares 2 ms of a turn with other streams, each of which has its chunk in turn', async () => {
+    const clock = new ManualClock()
+    const spend = spendTime(clock)
+    const turns = new StreamTurns(clock)
+    const made: number[] = []
+    let most = 0
+    const immediate = clock.immediate.bind(clock)
+    clock.immediate = (action) =>
+      immediate(() => {
+        const before = made.length
+        action()
+        most = Math.max(most, made.length - before)
+      })
+    await Promise.all([
+      ...Array.from({ length: 10 }, async (_, index) => {
+        const tree = treeOf(5, 65_536)
+        const writeStored = tree.writeStored.bind(tree)
+        tree.writeStored = (node, writer) => {
+          made.push(index)
+          spend(0.5)
+          return writeStored(node, writer)
+        }
+        for await (const _chunk of new SnapshotStream(tree, [], clock, turns));
+      }),
+      clock.untilIdle(),
+    ])
+    await clock.untilIdle()
+    expect([made.length > 40, most]).toEqual([true, 4])
+    expect(made.slice(-10).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 10 }, (_, index) => index))
   })
 
   it('ends a chunk at 64 KiB', async () => {

@@ -9,7 +9,7 @@ import {
   writeNode,
   type SessionTimeouts,
 } from '../persistence/index.ts'
-import { yieldToEventLoop } from './chunk-pipe.ts'
+import { StreamTurns } from './stream-turns.ts'
 import type { SnapshotSource } from './types.ts'
 
 const CHUNK_BYTES = 1 << 16
@@ -19,16 +19,17 @@ const CHUNK_NODES = 500
 export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uint8Array> {
   readonly zxid: Zxid
   readonly #tree: Tree
-  readonly #clock: Clock
+  readonly #turns: StreamTurns
   readonly #cursor: TreeCursor
   readonly #writer = new Writer(1 << 17)
   readonly #tables: SnapshotTables
   readonly #tableSteps: Generator<void>
   #state: 'new' | 'streaming' | 'ended' = 'new'
 
-  constructor(tree: Tree, sessions: SessionTimeouts, clock: Clock) {
+  /** Streams that have the same `turns` share them. */
+  constructor(tree: Tree, sessions: SessionTimeouts, clock: Clock, turns = new StreamTurns(clock)) {
     this.#tree = tree
-    this.#clock = clock
+    this.#turns = turns
     this.zxid = tree.lastZxid
     // The tables are those of the zxid. Later changes follow as transactions after the stream.
     this.#tables = new SnapshotTables(tree, sessions)
@@ -45,7 +46,10 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
   }
 
   async next(): Promise<IteratorResult<Uint8Array>> {
-    if (this.#state === 'streaming') await yieldToEventLoop(this.#clock)
+    return this.#state === 'streaming' ? this.#turns.run(() => this.#next()) : this.#next()
+  }
+
+  #next(): IteratorResult<Uint8Array> {
     if (this.#state === 'ended') return { done: true, value: undefined }
     this.#state = 'streaming'
     const w = this.#writer
