@@ -4,6 +4,7 @@ export const ExitCode = {
   unexpected: 1,
   badConfiguration: 2,
   dataFolder: 3,
+  httpPort: 4,
   snapshotFailed: 10,
   diskFull: 15,
   corruptData: 17,
@@ -24,6 +25,8 @@ export function toExit(error: unknown): Exit {
   const text = causes[0] instanceof Error ? oneLine(causes[0].message) : oneLine(String(error))
   if (causes.some(({ name }) => name === 'CertificateError' || name === 'TlsOptionError'))
     return { line: text, exitCode: ExitCode.badConfiguration }
+  if (causes.some(({ name }) => name === 'HttpPortError'))
+    return { line: withAdvice(text, 'Choose another port in that setting.'), exitCode: ExitCode.httpPort }
   const network = causes.find((cause) => cause.name === 'NetworkError' || codeOf(cause)?.startsWith('EADDR'))
   if (network) return { line: withAdvice(text, portAdvice(codeOf(network))), exitCode: ExitCode.unexpected }
   if (causes.some(({ name }) => /Corrupt|Recovery|Damage/.test(name)))

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
+import { NetworkError, silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
 import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
 import { checkFiles } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
@@ -320,6 +320,18 @@ describe('a running server', () => {
     const { exit, printed } = stage([], { start })
     expect(await exit).toBe(2)
     expect(printed.err).toBe('zabra-server cannot start: Expected cipher suites, got "X". TLS_A is one.\n')
+  })
+
+  test('whose HTTP port is used by another program exits with 4 and names the setting', async () => {
+    const cause = new NetworkError('Cannot listen on 127.0.0.1:8081 (EADDRINUSE)', 'EADDRINUSE')
+    const error = Object.assign(new Error(`admin.serverPort: ${cause.message}`, { cause }), {
+      name: 'HttpPortError',
+    })
+    const { exit, printed } = stage([], { start: () => Promise.reject(error) })
+    expect(await exit).toBe(4)
+    expect(printed.err).toBe(
+      'zabra-server cannot start: admin.serverPort: Cannot listen on 127.0.0.1:8081 (EADDRINUSE). Choose another port in that setting.\n',
+    )
   })
 
   test.each([

@@ -1,6 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { createHash } from 'node:crypto'
-import { MemoryDisk, NetworkError } from '@zabra/runtime'
+import { MemoryDisk, NetworkError, silentLogger } from '@zabra/runtime'
 import { ManualPlatform } from '@zabra/testkit'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createServer } from '../../server.ts'
@@ -285,12 +285,19 @@ describe('access to the HTTP port', () => {
   })
 
   it('refuses methods that a route lacks, and runs no command for HEAD', async () => {
-    await start()
+    await start({ adminRoleBackup: ['ip:127.0.0.1'] })
+    await server.connect()
     expect(await get('/commands/ruok', { method: 'POST' })).toMatchObject({
       status: 405,
       headers: { allow: 'GET' },
     })
     expect((await get('/commands/stat_reset', { method: 'HEAD' })).status).toBe(405)
+    const head = await get('/commands/snapshot', { method: 'HEAD' })
+    expect(head).toMatchObject({ status: 405, headers: { allow: 'GET' } })
+    await server.untilIdle()
+    expect(await command('last_snapshot')).toMatchObject({ zxid: '0' })
+    expect((await get('/commands/snapshot?streaming=false')).status).toBe(200)
+    expect(await command('last_snapshot')).toMatchObject({ zxid: '1' })
     expect((await get('/livez', { method: 'HEAD' })).status).toBe(200)
     expect((await get('/elsewhere')).status).toBe(404)
   })
@@ -345,8 +352,14 @@ describe('the HTTP port', () => {
   it('is left out with a warning when the default port is used by another program', async () => {
     const platform = new ManualPlatform()
     platform.http.usedPorts.add(8080)
-    const running = await createServer(defaults({ dataDir: '/data', clientPort: 0 }), platform.platform())
+    const lines: string[] = []
+    const logger = { ...silentLogger, warn: (_: object, sentence: string) => void lines.push(sentence) }
+    const settings = defaults({ dataDir: '/data', clientPort: 0 })
+    const running = await createServer(settings, { ...platform.platform(), logger })
     await expect(platform.http.request('/livez')).rejects.toThrow(NetworkError)
+    expect(lines).toContain(
+      'The HTTP port for health, metrics and commands is not open; set admin.serverPort or admin.enableServer=false',
+    )
     await running.close()
   })
 
@@ -354,7 +367,9 @@ describe('the HTTP port', () => {
     const platform = new ManualPlatform()
     platform.http.usedPorts.add(8081)
     const settings = defaults({ dataDir: '/data', clientPort: 0, adminPort: 8081 })
-    await expect(createServer(settings, platform.platform())).rejects.toThrow(NetworkError)
+    const error = await createServer(settings, platform.platform()).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ name: 'HttpPortError', cause: { name: 'NetworkError' } })
+    expect((error as Error).message).toMatch(/^admin\.serverPort: /)
   })
 
   it('is closed with the server', async () => {
@@ -435,7 +450,9 @@ describe('metrics', () => {
     const platform = new ManualPlatform()
     platform.http.usedPorts.add(7000)
     const settings = defaults({ dataDir: '/data', clientPort: 0, metricsProvider: PROMETHEUS_PROVIDER })
-    await expect(createServer(settings, platform.platform())).rejects.toThrow(NetworkError)
+    const error = await createServer(settings, platform.platform()).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ name: 'HttpPortError', cause: { name: 'NetworkError' } })
+    expect((error as Error).message).toMatch(/^metricsProvider\.httpPort: /)
     await expect(platform.http.request('/livez')).rejects.toThrow('closed')
   })
 

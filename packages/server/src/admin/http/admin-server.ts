@@ -42,6 +42,15 @@ const WINDOW_PART_MS = 120_000
 
 const NOT_SERVING = 'This ZooKeeper instance is not currently serving requests'
 
+/** Reports that a port for HTTP cannot be opened although the settings name it. The cause is a `NetworkError`. */
+export class HttpPortError extends Error {
+  override readonly name = 'HttpPortError'
+
+  constructor(key: 'admin.serverPort' | 'metricsProvider.httpPort', cause: NetworkError) {
+    super(`${key}: ${cause.message}`, { cause })
+  }
+}
+
 interface Route {
   readonly role: AdminRole
   readonly methods: readonly string[]
@@ -118,7 +127,7 @@ export class AdminServer {
     return this.#listener?.address
   }
 
-  /** Opens the ports. Rejects with a `NetworkError` when a port that is set cannot be opened, and with an error for a bad tokens file. */
+  /** Opens the ports. Rejects with an `HttpPortError` when a port that is set cannot be opened, and with an error for a bad tokens file. */
   async listen(): Promise<void> {
     await this.#readTokens()
     await this.#listenForAdmin()
@@ -152,19 +161,19 @@ export class AdminServer {
     if (metricsProvider !== PROMETHEUS_PROVIDER) return
     const createHttpServer = this.#platform.networkFactories?.http
     if (createHttpServer === undefined) throw noHttpServer('remove metricsProvider.className')
-    this.#metricsListener = await createHttpServer({}).listen(
-      { host: metricsHost, port: metricsPort },
-      { connections: MAX_METRICS_CONNECTIONS, idleTimeoutMs: adminIdleTimeoutMs },
-      {
-        handle: async ({ path, method }) => {
-          if (path !== '/metrics') return text(404, 'There is nothing here. Try /metrics.\n')
-          return method === 'GET' || method === 'HEAD'
-            ? this.#answers.run(() => this.#metrics())
-            : notAllowed(method, READ)
-        },
-        failed: (error) => this.#logFailure(error),
+    const limits = { connections: MAX_METRICS_CONNECTIONS, idleTimeoutMs: adminIdleTimeoutMs }
+    const opening = createHttpServer({}).listen({ host: metricsHost, port: metricsPort }, limits, {
+      handle: async ({ path, method }) => {
+        if (path !== '/metrics') return text(404, 'There is nothing here. Try /metrics.\n')
+        return method === 'GET' || method === 'HEAD'
+          ? this.#answers.run(() => this.#metrics())
+          : notAllowed(method, READ)
       },
-    )
+      failed: (error) => this.#logFailure(error),
+    })
+    this.#metricsListener = await opening.catch((error: unknown) => {
+      throw error instanceof NetworkError ? new HttpPortError('metricsProvider.httpPort', error) : error
+    })
   }
 
   #logFailure(error: Error): void {
@@ -194,7 +203,8 @@ export class AdminServer {
         this.#certificates.start()
       }
     } catch (error) {
-      if (adminPort !== undefined || !(error instanceof NetworkError)) throw error
+      if (!(error instanceof NetworkError)) throw error
+      if (adminPort !== undefined) throw new HttpPortError('admin.serverPort', error)
       logger.warn(
         { ...at, error: error.message },
         'The HTTP port for health, metrics and commands is not open; set admin.serverPort or admin.enableServer=false',
