@@ -1,3 +1,4 @@
+import { isIpExpression } from '../core/auth/index.ts'
 import {
   bool,
   duration,
@@ -17,8 +18,15 @@ const group = 'Admin server'
 /** The provider of Apache ZooKeeper that opens a port for Prometheus. */
 export const PROMETHEUS_PROVIDER = 'org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider'
 
+/** Whether a caller can prove such an identity: one that nobody can would be a role that is given in vain. */
+const isIdentity = (member: string): boolean =>
+  member === 'super' ||
+  /^(?:sasl|x509|digest|token):./.test(member) ||
+  (member.startsWith('ip:') && isIpExpression(member.slice(3)))
+
 const roleMembers = list(
-  'identities separated by commas, such as sasl:ada, x509:CN=ops*, ip:10.0.0.0/8 or super',
+  'identities separated by commas: super, ip: with an address or network, or sasl:, x509:, digest: or token: with a name, such as sasl:ada, x509:CN=ops*, ip:10.0.0.0/8',
+  isIdentity,
 )
 
 /** The HTTP port for health, metrics and commands. */

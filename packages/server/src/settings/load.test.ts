@@ -230,6 +230,24 @@ describe('a configuration file', () => {
     )
   })
 
+  test.each([
+    'backup:STovrOLROy6x1FRC0RuBccuS6lM=',
+    'sasl:',
+    'sasl:ada, ops',
+    'ip:10.0.0.0/33',
+    'ip:zk1.example',
+    'x509:CN=ops,OU=svc',
+  ])('a role of the HTTP port is given to no identity that nobody can prove: %s', (members) => {
+    expect(load({ file: cfg(`admin.role.view=${members}`) }).errors[0]).toContain(
+      'expected identities separated by commas: super, ip: with an address or network, or sasl:',
+    )
+  })
+
+  test('a role of the HTTP port is given to identities of all kinds', () => {
+    const members = 'sasl:ada, x509:CN=ops*, ip:10.0.0.0/8, ip:::1, digest:a:b=, token:deploy, super'
+    expect(load({ file: cfg(`admin.role.view=${members}`) }).findings).toEqual([])
+  })
+
   test('a super digest is never shown', () => {
     const { errors } = load({ file: cfg('DigestAuthenticationProvider.superDigest=super:not*base64') })
     expect(errors[0]).toContain('not shown')

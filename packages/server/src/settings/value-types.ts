@@ -284,15 +284,18 @@ export function someOf<const Names extends readonly string[]>(
   })
 }
 
-/** A list of names, separated by commas. */
-export function list(expected: string): ValueType<readonly string[]> {
+/** A list of names, separated by commas; only those that `isName` accepts. */
+export function list(
+  expected: string,
+  isName: (name: string) => boolean = () => true,
+): ValueType<readonly string[]> {
   const read = (given: string): readonly string[] =>
     given
       .split(',')
       .map((name) => name.trim())
       .filter((name) => name !== '')
   return valueType<readonly string[]>({
-    schema: () => z.readonly(z.array(z.string().check(z.minLength(1)))),
+    schema: () => z.readonly(z.array(z.string().check(z.minLength(1), z.refine(isName)))),
     read,
     expected,
     show: (names) => names.join(', '),
