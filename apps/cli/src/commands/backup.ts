@@ -306,4 +306,4 @@ const toJson = (manifest: Manifest): Record<string, unknown> => ({
   ),
 })
 
-const ZXIDS = new Set(['zxid', 'exactAt', 'after', 'first', 'beforeLast', 'upTo'])
+const ZXIDS = new Set(['zxid', 'exactAt', 'gapAfter', 'after', 'first', 'beforeLast', 'upTo'])

@@ -136,6 +136,7 @@ class BackupWriter {
         : ((await this.#continueLog(end)) ?? (await this.#joinLog(end)))
     if (continued === undefined && end !== undefined && zxid < end.upTo) throw behind(end, zxid)
     const { manifest: log, source } = continued ?? (await this.#beginLog(zxid))
+    const hasGap = end !== undefined && continued === undefined
     const snapshot: SnapshotManifest = {
       ...this.#common(piece),
       kind: 'snapshot',
@@ -145,9 +146,10 @@ class BackupWriter {
       exactAt: base === undefined ? Math.max(source.upTo, zxid) : zxid,
       nodes: (base ?? source).nodes,
       digest: (base ?? source).digest,
+      ...(hasGap ? { gapAfter: end.upTo } : {}),
     }
     await this.#writeManifest(snapshot)
-    return { snapshot, log, hasGap: end !== undefined && continued === undefined }
+    return { snapshot, log, hasGap }
   }
 
   /** Writes the log after a snapshot, from its transaction on where the server has that: the next backup compares it. */

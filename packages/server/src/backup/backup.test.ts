@@ -24,10 +24,12 @@ import {
   verifyDeep,
   verifyPieces,
   writeBackup,
+  type BackupSource,
   type BackupStore,
 } from './index.ts'
 
 const compression = nodeCompression
+const minute = 60_000
 const KEY = 'ab'.repeat(32)
 const OTHER_KEY = 'cd'.repeat(32)
 const SETTINGS = { adminRoleBackup: ['ip:127.0.0.1'], snapCount: 1000 }
@@ -471,7 +473,6 @@ describe('the feature level of a backup', () => {
 
 describe('prune', () => {
   it('keeps what the rules say, and all that a kept backup needs', async () => {
-    const minute = 60_000
     for (let i = 0; i < 6; i++) {
       await create(`/n${i}`)
       await backUp()
@@ -496,7 +497,6 @@ describe('prune', () => {
 
 describe('prune between snapshots', () => {
   it('keeps each moment of the time for which all snapshots are kept, also before the first of them', async () => {
-    const minute = 60_000
     const expected: Record<string, string> = {}
     for (let i = 0; i < 6; i++) {
       await create(`/n${i}`)
@@ -568,6 +568,50 @@ describe('the gaps of a target', () => {
     expect(await writeBackup(store, forgetful, options)).toMatchObject({ hasGap: true })
     expect((await Catalog.read(store)).gaps).toEqual([{ after, before: lastZxid() }])
   })
+
+  it('are named behind the first backup too, until retention has removed the log around them', async () => {
+    const begun = clock.wall()
+    await create('/a')
+    // The log of this backup reaches no further than its snapshot needs.
+    await writeBackup(store, writingMeanwhile(sourceOf(server.http)), {
+      clock,
+      compression,
+      snapshot: 'always',
+    })
+    const after = lastZxid()
+    const { snapshots } = await Catalog.read(store)
+    expect(snapshots).toMatchObject([{ zxid: after - 1, exactAt: after }])
+    await server.advance(10 * minute)
+    await create('/b')
+    await create('/c')
+    const source = sourceOf(server.http)
+    const readLog = async (from: number) => (from > after ? source.readLog(from) : undefined)
+    await writeBackup(store, { ...source, readLog }, { clock, compression, snapshot: 'always' })
+    const gap = { after, before: lastZxid() }
+    expect((await Catalog.read(store)).gaps).toEqual([gap])
+    for (const path of ['/d', '/e', '/f', '/g']) {
+      await create(path)
+      await server.advance(10 * minute)
+      await backUp()
+    }
+    expect((await Catalog.read(store)).gaps).toEqual([gap])
+    const age = Math.ceil((clock.wall() - begun) / minute)
+    const rules = parseRetention(`5m:all,${age + 1}m:1m`)
+    await prune(store, await findPrunable(store, await Catalog.read(store), rules, clock.wall()))
+    const pruned = await Catalog.read(store)
+    expect(pruned.snapshots.map(({ exactAt }) => exactAt)).toContain(gap.before)
+    expect(pruned.gaps).toEqual([])
+  })
+})
+
+/** Returns a source with a transaction during each snapshot. */
+const writingMeanwhile = (source: BackupSource): BackupSource => ({
+  ...source,
+  async takeSnapshot() {
+    const snapshot = await source.takeSnapshot()
+    await create('/meanwhile')
+    return snapshot
+  },
 })
 
 describe('prune after a crash', () => {

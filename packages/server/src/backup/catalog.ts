@@ -5,6 +5,7 @@ import { BackupError, TargetError, BackupUsageError } from './errors.ts'
 import {
   decodeManifest,
   MANIFESTS,
+  needsLog,
   type LogManifest,
   type Manifest,
   type SnapshotManifest,
@@ -134,15 +135,37 @@ export class Catalog {
     return snapshot && { upTo: snapshot.exactAt, beforeLast: snapshot.exactAt, lastChecksum: undefined }
   }
 
-  /**
-   * The gaps in the log, oldest first. Retention removes the log between old snapshots but for what these need to be exact: where that
-   * alone is left, what is missing is no gap.
-   */
+  /** The gaps in the log, oldest first: what is missing between its parts, and what snapshots say. */
   get gaps(): readonly BackupGap[] {
+    const missing = this.#missing()
+    const others = this.#gapsBySnapshots().filter(
+      (gap) => !missing.some(({ before }) => before === gap.before),
+    )
+    return [...others, ...missing].toSorted((one, other) => one.after - other.after)
+  }
+
+  /**
+   * Returns the gaps before snapshots that say so, while the log goes on after them: retention has removed it, and the time before, at old
+   * ones.
+   */
+  #gapsBySnapshots(): BackupGap[] {
+    const { snapshots, logs } = this
+    const goesOnAfter = (zxid: Zxid): boolean => logs.some(({ after, upTo }) => after <= zxid && upTo > zxid)
+    const newest = snapshots.at(-1)
+    return snapshots.slice(1).flatMap((snapshot) => {
+      const { gapAfter, exactAt } = snapshot
+      if (gapAfter === undefined || goesOnAfter(gapAfter)) return []
+      return snapshot === newest || goesOnAfter(exactAt) ? [{ after: gapAfter, before: exactAt }] : []
+    })
+  }
+
+  /**
+   * Returns what is missing between parts of the log. Retention removes the log between old snapshots but for what these need to be
+   * exact: where that alone is left, what is missing is no gap.
+   */
+  #missing(): BackupGap[] {
     const { snapshots } = this
-    const isForSnapshot = (log: LogManifest): boolean =>
-      snapshots.some(({ zxid, exactAt }) => log.upTo > zxid && log.after < exactAt)
-    const begin = this.logs.findIndex((log) => !isForSnapshot(log))
+    const begin = this.logs.findIndex((log) => !snapshots.some((snapshot) => needsLog(snapshot, log)))
     if (begin < 0) return []
     const gaps: BackupGap[] = []
     let reach = this.logs[begin]!.upTo

@@ -53,6 +53,8 @@ const snapshotManifest = z.object({
   nodes: z.int().check(z.gte(1)),
   /** The digest of the exact tree; null where the server keeps none. */
   digest: z.nullable(text(/^[\da-f]{16}$/)),
+  /** The last transaction of the backups before, where the server had no log from there to `exactAt`; absent elsewhere. */
+  gapAfter: z.optional(zxid),
 })
 
 const logManifest = z.object({
@@ -76,6 +78,10 @@ export type SnapshotManifest = z.infer<typeof snapshotManifest>
 /** Describes a part of the log in a target: committed transactions without a gap. */
 export type LogManifest = z.infer<typeof logManifest>
 export type Manifest = SnapshotManifest | LogManifest
+
+/** Whether a snapshot is exact only with a part of the log. */
+export const needsLog = ({ zxid, exactAt }: SnapshotManifest, { after, upTo }: LogManifest): boolean =>
+  zxid < exactAt && upTo > zxid && after < exactAt
 
 const anyManifest = z.discriminatedUnion('kind', [snapshotManifest, logManifest])
 
@@ -117,7 +123,7 @@ export function decodeManifest(bytes: Uint8Array, name: string, cryptography: Cr
   )
 }
 
-const ZXIDS = new Set(['zxid', 'exactAt', 'after', 'first', 'beforeLast', 'upTo'])
+const ZXIDS = new Set(['zxid', 'exactAt', 'gapAfter', 'after', 'first', 'beforeLast', 'upTo'])
 
 function parseObject(text: string, name: string): Record<string, unknown> {
   let value: unknown

@@ -1,5 +1,5 @@
-import type { LogManifest, SnapshotManifest } from './manifest.ts'
 import { BackupUsageError } from './errors.ts'
+import { needsLog, type LogManifest, type SnapshotManifest } from './manifest.ts'
 
 /** For backups up to an age, the time of which one is kept; 0 keeps all. In milliseconds. */
 export interface RetentionRule {
@@ -76,7 +76,7 @@ export function expiredBackups(
     log.upTo >= first.zxid ||
     // The next backup goes on from it.
     log === logs.at(-1) ||
-    [...kept].some(({ zxid, exactAt }) => log.upTo > zxid && log.after < exactAt)
+    [...kept].some((snapshot) => needsLog(snapshot, log))
   return {
     snapshots: snapshots.filter((one) => !kept.has(one)),
     logs: logs.filter((one) => !isNeeded(one)),
