@@ -55,6 +55,28 @@ describe('zabra backup', () => {
     expect(err).toContain('its sum is another one. Use another backup.')
   })
 
+  it.each([
+    ['restore', '--to', 'restored'],
+    ['backup', 'verify', '--deep'],
+  ])('ends before a backup fills the memory of the process: %s %s %s', async (...argv) => {
+    await stage.zk.create('/small')
+    await succeed('backup', 'now')
+    const memory = {
+      heap: () => ({ used: 96, external: 0 }),
+      memoryLimits: () => ({ heap: 100, process: Infinity }),
+    }
+    const { code, err } = await stage.run(argv, {
+      environment: { ZABRA_BACKUP_TARGET: target },
+      system: memory,
+    })
+    expect(code).toBe(1)
+    expect(err).toContain(
+      'Expected a backup that fits into the memory of this process, got a larger one. Raise its limit with NODE_OPTIONS',
+    )
+    expect(err).not.toContain('cannot be used')
+    await stage.zk.delete('/small')
+  })
+
   it('names the moments that cannot be restored because a part of the log is in no backup', async () => {
     await succeed('backup', 'now')
     for (const part of ['one', 'two', 'three']) {

@@ -29,6 +29,7 @@ import { counted, progress } from '../progress.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import {
   findMoment,
+  loadingPause,
   openStore,
   withMomentOptions,
   withStoreOptions,
@@ -197,6 +198,7 @@ async function verify({ io, options }: Context, flags: VerifyFlags): Promise<voi
       const { compression } = io.platform
       const { upTo, defect } = await verifyDeep(store, chain, {
         compression,
+        pause: loadingPause(io),
         toEnd: chain.snapshot === newest.snapshot,
       })
       if (defect !== undefined) defects.push(defect)

@@ -21,6 +21,7 @@ import type { AdminClient } from '../session/admin-client.ts'
 import { openAdmins, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import {
   findMoment,
+  loadingPause,
   openStore,
   withMomentOptions,
   withStoreOptions,
@@ -94,7 +95,8 @@ export const restore: CommandModule = (program, context) => {
       const { compression } = io.platform
       const logger = { error() {}, info() {}, debug() {}, warn: (_: object, text: string) => note(io, text) }
       note(io, `reading the backup up to 0x${formatZxid(moment.upTo)}`)
-      const loaded = await loadBackup(store, moment.chain, moment.upTo, { compression, logger })
+      const pause = loadingPause(io)
+      const loaded = await loadBackup(store, moment.chain, moment.upTo, { compression, logger, pause })
       if (flags.to !== undefined) await restoreTo(context, flags.to, flags, moment, loaded)
       else if (flags.replace === true) await replaceData(context, flags, moment, loaded)
       else await restoreSubtree(context, flags.path!, flags, loaded)

@@ -7,10 +7,12 @@ import {
   isRemoteTarget,
   lastBefore,
   lastBeforeChange,
+  memoryCheck,
   openTarget,
   parseChange,
   parseCredentials,
   parseKey,
+  pauseAfter,
   type BackupChain,
   type BackupStore,
   type S3Access,
@@ -18,8 +20,11 @@ import {
 } from '@zabra/server/backup'
 import { InvalidArgumentError } from 'commander'
 import { readFileArg } from '../arguments.ts'
-import { UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
+
+/** Time after which the load of a backup pauses, so that signals are seen, in milliseconds. */
+const SLICE_MS = 100
 
 /** Options of commands that use a target of backups. */
 export interface StoreFlags {
@@ -154,3 +159,21 @@ function timeArgument(text: string): number {
     throw new InvalidArgumentError('Expected a time such as 2026-11-23T01:00:00Z.')
   return time
 }
+
+/**
+ * Returns the pauses of a command that loads a backup, which rejects with a `Failure` before the memory of the process is full: a small
+ * compressed file may hold a very large tree.
+ */
+export const loadingPause = ({ platform: { system }, signal }: Io): ReturnType<typeof pauseAfter> => {
+  const checkMemory = memoryCheck(
+    { clock: keepAliveNodeClock, system },
+    () => new Failure(TOO_LARGE, ExitCode.unexpected),
+  )
+  return pauseAfter(keepAliveNodeClock, SLICE_MS, () => {
+    signal.throwIfAborted()
+    checkMemory()
+  })
+}
+
+const TOO_LARGE =
+  'Expected a backup that fits into the memory of this process, got a larger one. Raise its limit with NODE_OPTIONS=--max-old-space-size=MEBIBYTES, or use a machine with more memory.'

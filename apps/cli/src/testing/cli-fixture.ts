@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { PassThrough, Readable, Writable } from 'node:stream'
-import type { HttpServer } from '@zabra/runtime'
+import type { HttpServer, System } from '@zabra/runtime'
 import { httpServer, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server/core'
 import type { Io } from '../io.ts'
@@ -69,6 +69,8 @@ export interface RunOptions {
   readonly environment?: Record<string, string>
   readonly terminal?: boolean
   readonly stop?: AbortController
+  /** Replaces parts of the system that the program sees. */
+  readonly system?: Partial<System>
 }
 
 /** A running command line with accessible streams. */
@@ -80,7 +82,8 @@ export class CommandRun {
   readonly ended: Promise<RunResult>
 
   constructor(argv: readonly string[], address: string | undefined, options: RunOptions = {}) {
-    const { input, environment = {}, terminal = false, stop = new AbortController() } = options
+    const { input, environment = {}, terminal = false, stop = new AbortController(), system = {} } = options
+    const platform = nodePlatform()
     this.stdin = input === undefined ? new PassThrough() : Readable.from([Buffer.from(input)])
     this.stdout = new CapturedOutput(terminal)
     this.stderr = new CapturedOutput(terminal)
@@ -92,7 +95,7 @@ export class CommandRun {
       environment: { ...(address === undefined ? {} : { ZABRA_SERVER: address }), ...environment },
       version: '1.2.3',
       signal: stop.signal,
-      platform: nodePlatform(),
+      platform: { ...platform, system: { ...platform.system, ...system } },
     }
     this.ended = run(argv, io).then((code) => ({
       code,

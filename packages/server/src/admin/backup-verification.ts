@@ -9,8 +9,7 @@ import {
   type BackupStore,
   type VerificationRecord,
 } from '../backup/index.ts'
-import { HeapUse } from '../connections/heap-use.ts'
-import { pauseAfter } from '../persistence/index.ts'
+import { memoryCheck, pauseAfter } from '../persistence/index.ts'
 
 /** Longest time in which a verification holds the event loop, in milliseconds. */
 const SLICE_MS = 4
@@ -79,13 +78,13 @@ export class BackupVerification {
     if (this.#lacksMemory()) throw new MemoryMissing()
     const chain = catalog.newestChain()
     const begun = clock.monotonic()
-    const use = new HeapUse(this.#platform.system)
+    const checkMemory = memoryCheck(this.#platform, () => new MemoryMissing())
     const { upTo, defect } = await verifyDeep(this.#store, chain, {
       compression,
       toEnd: true,
       pause: pauseAfter(clock, SLICE_MS, () => {
         if (this.#isStopped) throw new VerificationStopped()
-        if (use.at(clock.monotonic()).leavesNone) throw new MemoryMissing()
+        checkMemory()
       }),
     })
     const snapshot = manifestName(chain.snapshot)

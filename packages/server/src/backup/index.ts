@@ -29,6 +29,7 @@ export { readVerification, writeVerification, type VerificationRecord } from './
 export { parseRetention, type RetentionRule } from './retention.ts'
 export { findPrunable, prune, type Prunable } from './prune.ts'
 export { lastBefore, lastBeforeChange, parseChange } from './find-transaction.ts'
+export { memoryCheck, pauseAfter } from '../persistence/index.ts'
 export { closeSessions, restoreFolder, type RestoredFolder } from './restore-folder.ts'
 export { writeSnapshotFile, type SnapshotFile } from './snapshot-file.ts'
 export { nodesOf, type SnapshotNode } from '../persistence/tools/read-snapshot.ts'

@@ -1,6 +1,6 @@
 import type { Logger, System } from '@zabra/runtime'
 import type { PreparerOptions } from '../core/prepare/index.ts'
-import { HeapUse } from './heap-use.ts'
+import { HeapUse } from '../persistence/index.ts'
 import { TokenBucket } from './token-bucket.ts'
 
 /** The part of the heap that access control lists may take. */

@@ -1,8 +1,8 @@
 import type { Clock, Logger, System } from '@zabra/runtime'
-import { LinkedList, type Linked } from '../core/linked-list.ts'
-import type { CloseCause } from './close-cause.ts'
-import { HeapUse } from './heap-use.ts'
 import { inSlices, ITEMS_PER_TURN } from '../core/in-slices.ts'
+import { LinkedList, type Linked } from '../core/linked-list.ts'
+import { HeapUse } from '../persistence/index.ts'
+import type { CloseCause } from './close-cause.ts'
 import { logContext, type LoggedClient } from './log-context.ts'
 
 /** The share of the memory of the process that connections and sessions may take. */

@@ -49,6 +49,7 @@ export {
 } from './errors.ts'
 export { DISTRUSTED_FILE, logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } from './file-names.ts'
 export type { SnapshotKind } from './file-names.ts'
+export { HeapUse, memoryCheck } from './heap-use.ts'
 export { pauseAfter, type Pause } from './pause.ts'
 export { dataFoldersOf, RECEIVED_FILE } from './data-folders.ts'
 export type { DataFolders } from './data-folders.ts'

@@ -3,8 +3,7 @@ import type { Disk, HttpRequest, Platform } from '@zabra/runtime'
 import { closeSessions } from '../../backup/index.ts'
 import { sameDigest, type Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
-import { HeapUse } from '../../connections/heap-use.ts'
-import { loadSnapshot, pauseAfter, RECEIVED_FILE } from '../../persistence/index.ts'
+import { loadSnapshot, memoryCheck, pauseAfter, RECEIVED_FILE } from '../../persistence/index.ts'
 import { RestoreRefusal, RestoreUndecided, type AdminTarget } from '../admin-target.ts'
 
 /** How long the event loop is held at a time, in milliseconds. */
@@ -102,17 +101,12 @@ export class Restores {
   async #replaceBy(target: AdminTarget, folder: string, name: string): Promise<Zxid> {
     const { disk, compression, clock } = this.#platform
     const pause = pauseAfter(clock, SLICE_MS)
+    // A small compressed file may hold a very large tree.
+    const loading = pauseAfter(clock, SLICE_MS, memoryCheck(this.#platform, tooLarge))
     const tree = target.createTree()
     let loaded: Awaited<ReturnType<typeof loadSnapshot>>
     try {
-      loaded = await loadSnapshot(
-        disk,
-        folder,
-        { name, zxid: 0 },
-        tree,
-        compression,
-        pauseAfter(clock, SLICE_MS, memoryCheck(this.#platform)),
-      )
+      loaded = await loadSnapshot(disk, folder, { name, zxid: 0 }, tree, compression, loading)
     } finally {
       const path = `${folder}/${name}`
       // A role that ends meanwhile may have loaded the files again, which removes this one.
@@ -132,17 +126,11 @@ export class Restores {
   }
 }
 
-/** Returns a check that throws when the memory for a second tree is used up: a small compressed file may hold a very large one. */
-function memoryCheck({ clock, system }: Pick<Platform, 'clock' | 'system'>): () => void {
-  const use = new HeapUse(system)
-  return () => {
-    if (use.at(clock.monotonic()).leavesNone)
-      throw new RestoreTooLargeError(
-        507,
-        'Expected a snapshot that fits into memory beside the data, got a larger one. Stop the server and run zabra restore --to, or raise the limits of its memory.',
-      )
-  }
-}
+const tooLarge = (): Error =>
+  new RestoreTooLargeError(
+    507,
+    'Expected a snapshot that fits into memory beside the data, got a larger one. Stop the server and run zabra restore --to, or raise the limits of its memory.',
+  )
 
 /** Reports a request without a body. */
 export class EmptyBodyError extends Error {

@@ -1,4 +1,4 @@
-import type { System } from '@zabra/runtime'
+import type { Clock, System } from '@zabra/runtime'
 
 /** The part of the heap above which clients get no more of it: neither new sessions nor larger data. */
 const FULL_SHARE = 0.9
@@ -35,5 +35,19 @@ export class HeapUse {
     const isFull = used > limits.heap * FULL_SHARE
     const leavesNone = isFull || used + external + BESIDE_BYTES > limits.process * FULL_SHARE
     return (this.#use = { used, external, isFull, leavesNone })
+  }
+}
+
+/** Returns a check for work that builds a tree: throws `tooLarge()` once a process that takes more memory is likely to be ended. */
+export function memoryCheck(
+  {
+    clock,
+    system,
+  }: { readonly clock: Pick<Clock, 'monotonic'>; readonly system: Pick<System, 'heap' | 'memoryLimits'> },
+  tooLarge: () => Error,
+): () => void {
+  const use = new HeapUse(system)
+  return () => {
+    if (use.at(clock.monotonic()).leavesNone) throw tooLarge()
   }
 }
