@@ -289,7 +289,18 @@ describe('access to the HTTP port', () => {
     await server.connect()
     expect(await get('/commands/ruok', { method: 'POST' })).toMatchObject({
       status: 405,
-      headers: { allow: 'GET' },
+      headers: { allow: 'GET', 'content-type': 'application/json' },
+      text: '{\n  "command" : "ruok",\n  "error" : "POST is not possible here: use GET"\n}',
+    })
+    const wrong = await get('/api/v1/drain')
+    expect(wrong).toMatchObject({
+      status: 405,
+      headers: { allow: 'POST, DELETE', 'content-type': 'application/problem+json' },
+    })
+    expect(JSON.parse(wrong.text)).toMatchObject({ status: 405, detail: 'Use POST or DELETE.' })
+    expect(await get('/livez', { method: 'POST' })).toMatchObject({
+      status: 405,
+      headers: { allow: 'GET, HEAD', 'content-type': 'text/plain; charset=utf-8' },
     })
     expect((await get('/commands/stat_reset', { method: 'HEAD' })).status).toBe(405)
     const head = await get('/commands/snapshot', { method: 'HEAD' })

@@ -57,6 +57,8 @@ interface Route {
   readonly answer: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   /** How a refusal is written; plain text by default. */
   readonly refuse?: (refusal: Refusal) => HttpResponse
+  /** The same for a method that the route lacks. */
+  readonly refuseMethod?: (method: string, allowed: readonly string[]) => HttpResponse
 }
 
 /**
@@ -264,7 +266,8 @@ export class AdminServer {
     const route = this.#routeOf(request)
     if (route === undefined)
       return text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
-    if (!route.methods.includes(request.method)) return notAllowed(request.method, route.methods)
+    if (!route.methods.includes(request.method))
+      return (route.refuseMethod ?? notAllowed)(request.method, route.methods)
     const refusal = this.#access.refusalOf(request, route.role, this.#hosts())
     if (refusal === undefined) {
       let status = 500
@@ -349,6 +352,8 @@ export class AdminServer {
         return response
       },
       refuse: ({ status, error }) => problem(status, error, `The operation needs the role ${route.role}.`),
+      refuseMethod: (method, allowed) =>
+        withAllow(problem(405, `${method} is not possible here`, `Use ${allowed.join(' or ')}.`), allowed),
     }
   }
 
@@ -438,6 +443,10 @@ export class AdminServer {
       methods: command === undefined ? GET : [command.method],
       answer: (request) => this.#runCommand(command, name, request),
       refuse: ({ status, error }) => this.#json(status, { command: name, error }),
+      refuseMethod: (method, allowed) => {
+        const error = `${method} is not possible here: use ${allowed.join(' or ')}`
+        return withAllow(this.#json(405, { command: name, error }), allowed)
+      },
     }
   }
 
@@ -527,9 +536,12 @@ function noHttpServer(otherwise: string): NetworkError {
   return new NetworkError(sentence, 'ENOTSUP')
 }
 
-const notAllowed = (method: string, allowed: readonly string[]): HttpResponse => ({
-  ...text(405, `${method} is not possible here.\n`),
-  headers: { allow: allowed.join(', ') },
+const notAllowed = (method: string, allowed: readonly string[]): HttpResponse =>
+  withAllow(text(405, `${method} is not possible here. Use ${allowed.join(' or ')}.\n`), allowed)
+
+const withAllow = (response: HttpResponse, allowed: readonly string[]): HttpResponse => ({
+  ...response,
+  headers: { ...response.headers, allow: allowed.join(', ') },
 })
 
 function text(status: number, body: string): HttpResponse {
