@@ -27,6 +27,8 @@ const isIdentity = (member: string): boolean =>
 const roleMembers = list(
   'identities separated by commas: super, ip: with an address or network, or sasl:, x509:, digest: or token: with a name, such as sasl:ada, x509:CN=ops*, ip:10.0.0.0/8',
   isIdentity,
+  // The hash of a password tells who guesses well what it is.
+  (member) => member.replace(/^(digest:[^:]*:).*/s, '$1(not shown)'),
 )
 
 /** The HTTP port for health, metrics and commands. */

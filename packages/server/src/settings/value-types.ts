@@ -284,10 +284,11 @@ export function someOf<const Names extends readonly string[]>(
   })
 }
 
-/** A list of names, separated by commas; only those that `isName` accepts. */
+/** A list of names, separated by commas; only those that `isName` accepts. `showName` leaves out of a name what is secret. */
 export function list(
   expected: string,
   isName: (name: string) => boolean = () => true,
+  showName: (name: string) => string = String,
 ): ValueType<readonly string[]> {
   const read = (given: string): readonly string[] =>
     given
@@ -298,7 +299,7 @@ export function list(
     schema: () => z.readonly(z.array(z.string().check(z.minLength(1), z.refine(isName)))),
     read,
     expected,
-    show: (names) => names.join(', '),
+    show: (names) => names.map(showName).join(', '),
   })
 }
 

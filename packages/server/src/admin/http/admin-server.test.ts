@@ -117,6 +117,13 @@ describe('commands of the HTTP port', () => {
       '(set, not shown)',
     )
     expect((await get('/commands/initial_configuration')).text).not.toContain('c2VjcmV0')
+    await server.stop()
+    await start({ adminRoleBackup: ['digest:ada:aGFzaA==', 'sasl:bob'] })
+    for (const path of ['/commands/initial_configuration', '/commands/system_properties', '/api/v1/self']) {
+      const { text } = await get(path)
+      expect(text).toContain('digest:ada:(not shown), sasl:bob')
+      expect(text).not.toContain('aGFzaA')
+    }
   })
 })
 
