@@ -1,7 +1,7 @@
 import { counterOf, epochOf } from '@zabra/protocol'
 import type { HttpRequest } from '@zabra/runtime'
 import { operationOf } from '../../core/operations/index.ts'
-import { votersOf, type EnsembleConfiguration } from '../../core/quorum/index.ts'
+import { votersOf } from '../../core/quorum/index.ts'
 import { TXN_DIGEST_VERSION } from '../../persistence/index.ts'
 import { rowOf, settingNames } from '../../settings/index.ts'
 import { FULL_VERSION } from '../../version.ts'
@@ -133,7 +133,7 @@ export const adminCommands: readonly AdminCommand[] = [
     ({ target }) => withoutSecrets(settingsOf(target.settings as unknown as Record<string, unknown>)),
     { needsService: false },
   ),
-  command('voting_view', ({ target }) => ({ current_config: votingView(target.configuration) })),
+  command('voting_view', ({ target, server }) => ({ current_config: votingView(target, server) })),
   command('watch_summary wchs', ({ server }) => watchSummary(server)),
   command('watches wchc', ({ server }) => ({
     session_id_to_watched_paths: new LazyObject(watchedPaths(server)),
@@ -356,11 +356,15 @@ function observers({ role }: ServerReport): Members {
   }
 }
 
-function votingView(active: EnsembleConfiguration | undefined): JsonValue {
+/** A member without a client address in the configuration knows its own by `clientPort`, as in Apache ZooKeeper. */
+function votingView({ configuration: active, settings }: AdminTarget, server: ServerReport): JsonValue {
   if (active === undefined) return {}
+  const { serverId, clientPortAddress = '0.0.0.0' } = settings
+  const port = server.portStatus.portOf('clientPort')
+  const own = port < 0 ? undefined : { host: clientPortAddress, port }
   return new LazyObject(
     votersOf(active).map((id) => {
-      const { addresses, client, role } = active.members.get(id)!
+      const { addresses, client = id === serverId ? own : undefined, role } = active.members.get(id)!
       return [
         String(id),
         {
