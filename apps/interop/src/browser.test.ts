@@ -5,10 +5,11 @@ import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { scenarios } from '../../../packages/client/src/testing/scenarios.ts'
 import { bundle } from './browser/bundle.ts'
+import { withPage } from './browser/open-page.ts'
 import { ScenarioServers } from './client/scenario-servers.ts'
-import { chromium, describeWith } from './harness/requirements.ts'
+import { describeWith } from './harness/requirements.ts'
 import { freePort } from './harness/ports.ts'
-import { serverUnderTest, scratch, Server, spawnOwned } from './harness/servers.ts'
+import { serverUnderTest, Server } from './harness/servers.ts'
 
 const page = '<!doctype html><meta charset="utf-8"><script type="module" src="/page.js"></script>'
 
@@ -55,29 +56,9 @@ describeWith(['chromium'], 'the client in a browser', () => {
     web.listen(0, '127.0.0.1')
     await once(web, 'listening')
     const servers = encodeURIComponent(`ws://${real.addresses[0]}/zabra`)
-    const browser = spawnOwned(chromium, [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-dev-shm-usage',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      `--user-data-dir=${scratch('chromium')}`,
-      `http://127.0.0.1:${(web.address() as AddressInfo).port}/?servers=${servers}`,
-    ])
-    let complaints = ''
-    browser.stderr.on('data', (chunk: Buffer) => (complaints = (complaints + chunk.toString()).slice(-4000)))
-    const gone = once(browser, 'exit').then(([code]) => {
-      throw new Error(`Chromium exited with ${String(code)}: ${complaints}`)
-    })
     try {
-      await Promise.race([end, gone])
+      await withPage(`http://127.0.0.1:${(web.address() as AddressInfo).port}/?servers=${servers}`, [], end)
     } finally {
-      // Its helper processes write to the profile until they have ended too.
-      browser.kill('SIGTERM')
-      await gone.catch(() => {})
       web.closeAllConnections()
       web.close()
       await real.close()

@@ -339,6 +339,20 @@ describe('health', () => {
     })
   })
 
+  it('is asked without a line in the log', async () => {
+    await start()
+    await get('/readyz')
+    const before = server.logLines.length
+    for (let round = 0; round < 20; round++)
+      for (const path of ['/livez', '/readyz', '/readyz?for=reads', '/ready', '/startupz']) {
+        expect((await get(path)).status).toBe(200)
+        expect((await get(path, { method: 'HEAD' })).status).toBe(200)
+        // Few answers begin in one turn.
+        await server.untilIdle()
+      }
+    expect(server.logLines.slice(before)).toEqual([])
+  })
+
   it('is not ready for writes but for reads while the disk is full', async () => {
     await start()
     server.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
