@@ -49,6 +49,7 @@ const planted: Plugin[] = mutant === undefined ? [] : [vitePlugin(mutant)]
 
 /** The files that start hundreds of servers, whose buffers a worker of many files would keep for long. */
 const WORLDS = [
+  'src/closed-anywhere.test.ts',
   'src/lost-replies.test.ts',
   'src/faults.test.ts',
   'src/two-phase-commit/two-phase-commit.test.ts',
