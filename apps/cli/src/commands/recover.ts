@@ -131,8 +131,11 @@ interface ForceFlags {
   readonly yes?: boolean
 }
 
-/** Time for the answers of the other members, in milliseconds. */
-const ANSWER_MS = 2000
+/**
+ * Time for the answers of the other members, in milliseconds. Long, since a member that answers later counts as one that does not run:
+ * the machine of either may be busy.
+ */
+const ANSWER_MS = 10_000
 /** The client port of members whose client address is not known. */
 const CLIENT_PORT = 2181
 
