@@ -8,7 +8,7 @@ import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
 import { readEvidence, violationsOf } from './histories/own-checkers.ts'
 import { Porcupine, type Verdict } from './histories/porcupine.ts'
 import { connectRecorded } from './histories/recorded-client.ts'
-import { isRegister, prepare, runWorkload } from './histories/workload.ts'
+import { isRegister, LOCKS, prepare, runWorkload, SET } from './histories/workload.ts'
 
 const rounds = countFromEnv('ZABRA_HISTORY_ROUNDS', 2)
 const seed = seedFromEnv()
@@ -73,6 +73,20 @@ function changed(
 const illegal = (verdicts: ReadonlyMap<string, Verdict>): string[] =>
   [...verdicts].filter(([, verdict]) => verdict !== 'Ok').map(([name]) => name)
 
+const pathOf = ({ request }: Operation): string | undefined => ('path' in request ? request.path : undefined)
+
+const isOn = (one: Operation, paths: readonly string[]): boolean => paths.includes(pathOf(one) ?? '')
+
+/** Returns whether no other request for the same znode can have taken effect during this one. */
+const isAlone = (one: Operation, operations: readonly Operation[]): boolean =>
+  operations.every(
+    (other) =>
+      other === one ||
+      pathOf(other) !== pathOf(one) ||
+      other.invoked > one.returned ||
+      (other.outcome === 'answered' && other.returned < one.invoked),
+  )
+
 /** Returns three reads of one register by one session that show three different values, in their order. */
 function successiveReads(operations: readonly Operation[]): readonly [Operation, Operation, Operation] {
   const seen = new Map<string, Operation[]>()
@@ -109,9 +123,23 @@ describeWith(['go'], 'Porcupine', () => {
       const refused = (one: Operation): boolean =>
         one.request.op === 'set' && one.result.err === ErrorCode.BADVERSION
       const accepted = changed(evidence, refused, () => ({ result: { err: 0, stat: old.result.stat! } }))
-      for (const wrong of [stale, invented, accepted]) {
-        expect(violationsOf(wrong)).not.toEqual([])
-        expect(illegal(porcupine.check(wrong.history))).not.toEqual([])
+      // A lock that two have taken.
+      const queued = (one: Operation): boolean =>
+        isOn(one, LOCKS) && one.request.op === 'create' && one.result.err === ErrorCode.NODEEXISTS
+      const shared = changed(
+        evidence,
+        (one) => queued(one) && isAlone(one, operations),
+        (one) => ({ result: { err: 0, path: pathOf(one)! } }),
+      )
+      // A set with an element that nobody has added.
+      const listed = (one: Operation): boolean => isOn(one, [SET]) && one.result.children !== undefined
+      const larger = changed(evidence, listed, ({ result }) => ({
+        result: { ...result, children: [...result.children!, '63'] },
+      }))
+      const wrongs = { stale, invented, accepted, shared, larger }
+      for (const [name, wrong] of Object.entries(wrongs)) {
+        expect(violationsOf(wrong), name).not.toEqual([])
+        expect(illegal(porcupine.check(wrong.history)), name).not.toEqual([])
       }
     },
   )
