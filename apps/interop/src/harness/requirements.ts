@@ -19,6 +19,10 @@ export const schemathesis = process.env['ZABRA_SCHEMATHESIS'] ?? 'schemathesis'
 export const chromium = '/usr/bin/chromium'
 export const cliMt = '/usr/lib/zookeeper/bin/cli_mt'
 
+/** Returns why Java programs cannot be compiled; undefined if they can. */
+const withoutJavac = (): string | undefined =>
+  works('javac', ['-version']) ? undefined : 'javac does not run; install a Java development kit'
+
 const probes = {
   apache: () =>
     !existsSync(apacheJar)
@@ -38,10 +42,9 @@ const probes = {
     const absent = curatorJars.filter((jar) => !existsSync(jar))
     return absent.length > 0
       ? `${absent.join(', ')}: absent; install Debian's libcurator-recipes-java and libcurator-discovery-java`
-      : !works('javac', ['-version'])
-        ? 'javac does not run; install a Java development kit'
-        : undefined
+      : withoutJavac()
   },
+  javac: withoutJavac,
   kazoo: () =>
     works(python, ['-c', 'import kazoo']) ? undefined : "kazoo is absent; install Debian's python3-kazoo",
   pureSasl: () =>
