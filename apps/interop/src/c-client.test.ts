@@ -69,7 +69,7 @@ async function shell(address: string): Promise<string> {
     for (const wake of outputWaiters.splice(0)) wake()
   })
   const until = async (text: string): Promise<void> => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
+    const timer = setTimeout(() => child.kill('SIGKILL'), 60_000)
     while (!output.includes(text) && !ended) await new Promise<void>((done) => outputWaiters.push(done))
     clearTimeout(timer)
   }

@@ -226,7 +226,7 @@ export class Server {
     while (Date.now() - began < START_MS) {
       if (!this.isRunning) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
       if (
-        (await fourLetterWord(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:') &&
+        (await fourLetterWord(this.port, 'srvr', { timeoutMs: 5000 }).catch(() => '')).includes('Mode:') &&
         (await this.#isTlsPortOpen())
       )
         return
