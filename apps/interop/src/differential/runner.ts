@@ -61,7 +61,7 @@ export class CaseRunner {
   async #connect(name: string, handshake: Buffer): Promise<CaseConnection> {
     const connection = await RawConnection.open(this.#port)
     connection.write(handshake)
-    const response = await connection.next(3000).catch(() => Buffer.alloc(0))
+    const response = await connection.next(30_000).catch(() => Buffer.alloc(0))
     const session = response && response.length >= 20 ? readSession(response) : undefined
     const lines = !response ? ['closed without an answer'] : response.length === 0 ? ['no answer'] : []
     const link = { name, connection, session, sent: new Map(), lines, isClosing: false }
@@ -162,7 +162,7 @@ export class CaseRunner {
     for (;;) {
       let reply: Buffer | undefined
       try {
-        reply = await link.connection.next(3000)
+        reply = await link.connection.next(30_000)
       } catch {
         link.lines.push('silent')
         link.sent.set(-999, [])
@@ -183,7 +183,7 @@ export class CaseRunner {
   /** Waits for the close after an error that ends the connection: the marker's reply may arrive before the close. */
   async #awaitClose(link: CaseConnection): Promise<void> {
     if (!link.isClosing && !/ err=-(6|115|124)$/.test(link.lines.at(-1) ?? '')) return
-    const end = await Promise.race([link.connection.closed.then(() => true), pause(300)])
+    const end = await Promise.race([link.connection.closed.then(() => true), pause(3000)])
     if (!end) return
     link.lines.push('closed')
     link.sent.set(-999, [])
