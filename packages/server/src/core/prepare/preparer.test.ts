@@ -9,11 +9,13 @@ import {
   Writer,
   type ACL,
 } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { AclRules } from '../auth/index.ts'
+import { runToEnd } from '../steps.ts'
+import { crcPrefix, pathCrc } from '../tree/digest.ts'
 import { Tree } from '../tree/index.ts'
 import type { Identity } from '../types.ts'
-import { Preparer } from './index.ts'
+import { Preparer, type PreparedTxn } from './index.ts'
 import { sequenceNumber } from './sequence.ts'
 import {
   encodeRequest,
@@ -76,10 +78,16 @@ describe('the nodes of the users of sessions', () => {
     fixture.identities = server
     fixture.create('/zookeeper/sessions')
     if (request.path !== '/zookeeper/sessions' || request.op !== 'delete') fixture.create(user)
-    fixture.identities = []
-    expect(fixture.prepare(request)).toMatchObject(failure(ErrorCode.NOAUTH))
+    const client: Identity[] = [
+      { scheme: 'ip', id: '10.0.0.1' },
+      { scheme: 'digest', id: 'ada:hash' },
+    ]
+    for (const identities of [[], client]) {
+      fixture.identities = identities
+      expect(fixture.prepare(request)).toMatchObject(failure(ErrorCode.NOAUTH))
+    }
     fixture.create('/zookeeper/sessions-of-mine')
-    fixture.identities = server
+    fixture.identities = [...client, ...server]
     expect(fixture.prepare({ acl: OPEN_ACL_UNSAFE, ...request })).not.toHaveProperty('err')
   })
 
@@ -174,6 +182,14 @@ describe('quotas', () => {
     }
   })
 
+  it('that only an administrator of the root may change leave all other nodes alone', () => {
+    const fixture = new PreparerFixture({ quotaRequiresAdmin: true })
+    fixture.apply({ op: 'setACL', path: '/', acl: [...only(Perms.ADMIN), { perms: 15, id: ANYONE }] })
+    fixture.identities = stranger
+    for (const path of ['/a', '/zookeeper/quotas', '/a-path-that-is-longer-than-that-of-the-quotas'])
+      expect(fixture.create(path)).toMatchObject({ path })
+  })
+
   it('are open to everyone without quotaRequiresAdmin', () => {
     const fixture = new PreparerFixture()
     fixture.apply({ op: 'create', path: '/q', acl: only(Perms.ALL) })
@@ -216,6 +232,14 @@ describe('quotas', () => {
     const open = limited('count=many', false)
     expect(open.create('/q/a')).toMatchObject({ path: '/q/a' })
     expect(open.breaches).toEqual([])
+  })
+
+  it('hide no error of the server itself', () => {
+    const fixture = limited('count=1', false)
+    vi.spyOn(fixture.tree, 'dataOf').mockImplementation(() => {
+      throw new TypeError('broken')
+    })
+    expect(() => fixture.prepare({ op: 'create', path: '/q/a' })).toThrow('broken')
   })
 
   it.each(['limits', 'stats'])('without %s reject nothing', (missing) => {
@@ -282,6 +306,74 @@ describe('the preparer', () => {
       [2n, false],
       [3n, false],
     ])
+  })
+
+  it('refuses writes beyond limits where nobody is told of them', () => {
+    const tree = new Tree({ extendedTypes: true, digest: false })
+    let isMemoryFull = false
+    const preparer = new Preparer({
+      tree,
+      acls: new AclRules({ skipACL: false }),
+      sessions: { check: () => 0 },
+      enforceQuota: false,
+      reconfigEnabled: false,
+      maxAclBytes: -1,
+      isMemoryFull: () => isMemoryFull,
+    })
+    const prepared = (ask: RequestSpec): object => {
+      const { type, body } = encodeRequest(ask)
+      const zxid = tree.lastZxid + 1
+      const made = preparer.prepare({ sessionId: 5n, type, identities: [] }, new Reader(body), zxid, 1)
+      const { txn } = made as PreparedTxn
+      tree.apply({ sessionId: 5n, cxid: 0, zxid, time: 1 }, txn)
+      preparer.forgetApplied(zxid)
+      return txn
+    }
+    const limits = '/zookeeper/quota/q'
+    for (const path of ['/q', limits]) prepared({ op: 'create', path })
+    prepared({ op: 'create', path: `${limits}/zookeeper_limits`, data: 'count=1' })
+    prepared({ op: 'create', path: `${limits}/zookeeper_stats` })
+    expect(prepared({ op: 'create', path: '/q/a' })).toMatchObject({ path: '/q/a' })
+    const refused = failure(ErrorCode.QUOTAEXCEEDED)
+    expect(prepared({ op: 'create', path: '/a', acl: only(Perms.ALL) })).toEqual(refused)
+    isMemoryFull = true
+    expect(prepared({ op: 'create', path: '/a' })).toEqual(refused)
+  })
+
+  it('prepares a request in steps as it prepares it at once', () => {
+    const inSteps = (fixture: PreparerFixture, type: number, body: Uint8Array): PreparedTxn | number => {
+      const request = { sessionId: 5n, type, identities: [] }
+      return runToEnd(fixture.preparer.prepareInSteps(request, new Reader(body), fixture.zxid + 1, 1))
+    }
+    const asks: (RequestSpec | RequestSpec[])[] = [
+      { op: 'create', path: '/a' },
+      { op: 'create', path: null },
+      { op: 'setData', path: '/none' },
+      [{ op: 'create', path: '/a' }],
+    ]
+    for (const ask of asks) {
+      const [stepped, whole] = [new PreparerFixture(), new PreparerFixture()]
+      const { type, body } = encodeRequest(ask)
+      expect(inSteps(stepped, type, body.slice())).toMatchObject({ txn: whole.prepare(ask) })
+    }
+    const fixture = new PreparerFixture()
+    expect(inSteps(fixture, OpCode.create, Uint8Array.of(1))).toBe(ErrorCode.MARSHALLINGERROR)
+    expect(inSteps(fixture, OpCode.multi, Uint8Array.of(1))).toMatchObject({ digest: undefined })
+    const broken = fixture.preparer.prepareInSteps(
+      { sessionId: 5n, type: OpCode.create, identities: [] },
+      {} as Reader,
+      1,
+      1,
+    )
+    expect(() => runToEnd(broken)).toThrow(TypeError)
+  })
+
+  it('hands on the checksum from which that of a changed node is computed', () => {
+    const fixture = new PreparerFixture()
+    const { type, body } = encodeRequest({ op: 'create', path: '/a', data: 'x' })
+    const request = { sessionId: 5n, type, identities: [] }
+    const { crc } = fixture.prepareWith(request, body, 1) as PreparedTxn
+    expect(crc).toBe(crcPrefix(pathCrc('/a', '/', 0), text('x')))
   })
 
   it('refuses a list with more than 2 MiB of identities', () => {
@@ -351,6 +443,15 @@ it('a new access control list is refused while the others take too much memory, 
   expect(fixture.create('/5')).toMatchObject({ path: '/5' })
   fixture.apply({ op: 'delete', path: '/1' })
   expect(fixture.apply({ op: 'create', path: '/3', acl: long(3) })).toMatchObject({ path: '/3' })
+})
+
+it('a new access control list is accepted while the others take exactly the memory that they may', () => {
+  const { bytes } = new PreparerFixture().tree.acls
+  const fixture = new PreparerFixture({ maxAclBytes: bytes })
+  expect(fixture.apply({ op: 'create', path: '/a', acl: only(Perms.READ) })).toMatchObject({ path: '/a' })
+  expect(fixture.prepare({ op: 'create', path: '/b', acl: only(Perms.ALL) })).toEqual(
+    failure(ErrorCode.QUOTAEXCEEDED),
+  )
 })
 
 it('while the memory is full, writes that make the data larger are refused, and all others are not', () => {
