@@ -1,16 +1,25 @@
+import { OpCode, type ACL } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { runToEnd } from '../core/steps.ts'
-import { SlicedQueue } from './sliced-queue.ts'
+import type { Txn } from '../core/types.ts'
+import { isLongTxn, SlicedQueue } from './sliced-queue.ts'
 
 /** A queue whose turns the test runs; a step takes `ms` milliseconds. */
 class QueueFixture {
   readonly done: string[] = []
   readonly #later: (() => void)[] = []
   #now = 0
+  isHeldUp = false
   readonly queue = new SlicedQueue({
     defer: (action) => void this.#later.push(action),
     clock: { monotonic: () => this.#now },
+    isHeldUp: () => this.isHeldUp,
   })
+
+  /** Turns that are scheduled. */
+  get turns(): number {
+    return this.#later.length
+  }
 
   add(name: string, steps: number, ms = 0): void {
     this.queue.add({
@@ -54,6 +63,23 @@ class QueueFixture {
     return [...this.done]
   }
 }
+
+const list = (entries: number): ACL[] =>
+  Array.from({ length: entries }, () => ({ perms: 31, id: { scheme: 'ip', id: '::1' } }))
+
+it.each([
+  ['a path of 4096 characters', { path: '/'.padEnd(4096, 'x') }, true],
+  ['a path of one less', { path: '/'.padEnd(4095, 'x') }, false],
+  ['a list of a hundred entries', { path: '/a', acl: list(100) }, true],
+  ['a list of one less', { path: '/a', acl: list(99) }, false],
+])('a transaction with %s may take a millisecond', (_what, fields, isLong) => {
+  const txn = { type: OpCode.setACL, acl: [], version: 0, ...fields } as Txn
+  expect(isLongTxn(txn)).toBe(isLong)
+})
+
+it('a transaction without a path takes a moment', () => {
+  expect(isLongTxn({ type: OpCode.createSession, timeOut: 1 })).toBe(false)
+})
 
 describe('SlicedQueue', () => {
   it('begins a task at once and runs three short steps in a turn', () => {
@@ -146,6 +172,97 @@ describe('SlicedQueue', () => {
     fixture.pass(3)
     fixture.queue.countRun(true)
     expect(fixture.queue.isBusy).toBe(true)
+    expect([fixture.turn(), fixture.queue.isBusy]).toEqual([[], false])
+  })
+
+  it('is not busy while tasks outside of it take less, however many they are', () => {
+    const fixture = new QueueFixture()
+    for (let i = 0; i < 100; i++) {
+      fixture.pass(0.01)
+      fixture.queue.countRun(i % 2 === 0)
+      expect(fixture.queue.isBusy).toBe(false)
+    }
+    // What is cheap is timed only now and then.
+    fixture.pass(3)
+    const busy = Array.from({ length: 4 }, () => (fixture.queue.countRun(false), fixture.queue.isBusy))
+    expect(busy.filter(Boolean)).toHaveLength(busy.length - busy.indexOf(true))
+    expect(busy[0]).toBe(false)
+  })
+
+  it('runs an action at once while it is not busy, counts it, and runs it in order otherwise', () => {
+    const fixture = new QueueFixture()
+    const run = (name: string): void => fixture.queue.runInOrder(() => void fixture.done.push(name))
+    run('a')
+    expect([...fixture.done, fixture.turns]).toEqual(['a', 1])
+    fixture.add('b', 4)
+    run('c')
+    expect(fixture.done).toEqual(['a', 'b1', 'b2', 'b3'])
+    expect([...fixture.turn(), ...fixture.turn()]).toEqual(['b4', 'c'])
+  })
+
+  it('begins no task while it is held up, asks again in each turn, and drains nevertheless', () => {
+    const fixture = new QueueFixture()
+    fixture.add('a', 4)
+    fixture.isHeldUp = true
+    expect(fixture.queue.isBusy).toBe(true)
+    for (const name of ['b', 'c']) fixture.addAtOnce(name, 0)
+    // A task that has begun goes on.
+    expect([fixture.turn(), fixture.turn(), fixture.turn()]).toEqual([['a4'], [], []])
+    expect(fixture.turns).toBe(1)
+    fixture.isHeldUp = false
+    expect(fixture.turn()).toEqual(['b', 'c'])
+    expect([fixture.queue.isBusy, fixture.turns]).toEqual([false, 0])
+    fixture.isHeldUp = true
+    expect(fixture.queue.isBusy).toBe(true)
+    fixture.addAtOnce('d', 0)
+    fixture.queue.drain()
+    expect([fixture.turn(), fixture.turns]).toEqual([[], 0])
+  })
+
+  it('schedules one turn at a time, and none once nothing is left', () => {
+    const fixture = new QueueFixture()
+    fixture.add('a', 5)
+    fixture.queue.drain()
+    fixture.add('b', 5)
+    expect(fixture.turns).toBe(1)
+    while (fixture.turns > 0) fixture.turn()
+    expect(fixture.queue.isBusy).toBe(false)
+  })
+
+  it('neither drains nor continues a task from one of its own steps', () => {
+    const fixture = new QueueFixture()
+    const { queue, done } = fixture
+    queue.add({
+      *begin() {
+        done.push('a1')
+        queue.drain()
+        yield
+        done.push('a2')
+      },
+    })
+    queue.add({ begin: () => void done.push('b') as undefined })
+    expect(done).toEqual(['a1', 'a2', 'b'])
+  })
+
+  it('goes on with the next task when a step has thrown', () => {
+    const fixture = new QueueFixture()
+    const { queue, done } = fixture
+    const broken = {
+      *begin(): Generator<void> {
+        yield
+        throw new Error('broken')
+      },
+    }
+    expect(() => queue.add(broken)).toThrow('broken')
+    queue.add({ begin: () => void done.push('b') as undefined })
+    expect([done, queue.isBusy]).toEqual([['b'], false])
+  })
+
+  it('drops tasks that need not know of it', () => {
+    const fixture = new QueueFixture()
+    fixture.add('a', 4)
+    fixture.addAtOnce('b', 0)
+    fixture.queue.abort()
     expect([fixture.turn(), fixture.queue.isBusy]).toEqual([[], false])
   })
 })
