@@ -731,7 +731,7 @@ export class LearnerRole implements ActiveRole {
   #replyToPing(zxid: Zxid): Promise<void> | undefined {
     this.#clients?.service.touchThrottled()
     this.#observers?.pinged(zxid)
-    const send = (data: Uint8Array): void => void this.#connection!.send(PacketType.ping, zxid, data)
+    const send = (data: Uint8Array): void => this.#connection!.send(PacketType.ping, zxid, data)
     const isForApache = this.#leaderSaid === undefined
     const report =
       this.#sessions === undefined

@@ -15,7 +15,7 @@ const servers: Server[] = []
 beforeEach(() => void (fixture = new MemberSecurityFixture()))
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()))
-  fixture.close()
+  await fixture.close()
 })
 
 const VOTERS = [1, 2, 3] as const
