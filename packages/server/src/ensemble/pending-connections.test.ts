@@ -1,9 +1,9 @@
 import { ManualClock, NetworkError, type Connection } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { PendingConnections } from './pending-connections.ts'
+import { PendingConnections, type Refusal } from './pending-connections.ts'
 
 /** Pending connections of a port, which send two bytes to identify themselves. */
-function createPending(maxUnidentified: number) {
+function createPending(maxUnidentified: number, refusal?: () => Refusal) {
   const identified: string[] = []
   const closed: string[] = []
   const warnings: object[] = []
@@ -23,6 +23,7 @@ function createPending(maxUnidentified: number) {
       }
       return reader
     },
+    ...(refusal === undefined ? {} : { refusal }),
     identified: (name) => identified.push(name),
   })
   /** Accepts a connection; returns a function that sends bytes on it. */
@@ -31,6 +32,8 @@ function createPending(maxUnidentified: number) {
     pending.add({
       remote: { host, port },
       setHandler: (handler) => (send = (chunk) => handler.data(chunk)),
+      write: () => true,
+      end() {},
       destroy: () => closed.push(`${host}:${port}`),
     } as Partial<Connection> as Connection)
     return (bytes = new Uint8Array(1)) => send(bytes)
@@ -45,6 +48,17 @@ it('a connection that logs in is not closed by a flood of silent ones from the s
   for (let port = 2; port < 5000; port++) accept('10.0.0.1', port)
   send()
   expect([identified, closed.length, pending.size]).toEqual([['10.0.0.1:1'], 4995, 3])
+})
+
+it('refused connections that were told something keep their places until they are closed', () => {
+  const { accept, identified, closed, pending } = createPending(4, () => ({
+    reason: 'unknown',
+    notice: new Uint8Array(1),
+  }))
+  for (let port = 1; port <= 1000; port++) accept('10.0.0.1', port)(new Uint8Array(2))
+  expect([identified, closed.length, pending.size]).toEqual([[], 996, 4])
+  pending.close()
+  expect([closed.length, pending.size]).toEqual([1000, 0])
 })
 
 it('a connection is not closed by a flood from another address, whatever that sends', () => {

@@ -160,12 +160,15 @@ export class PendingConnections<T> {
 
   #reject(connection: Connection, refusal: Refusal): void {
     const { notice } = refusal
+    const pending = this.#pending.get(connection)
     this.#remove(connection)
     this.logRejection(connection.remote, refusal)
-    if (notice === undefined) return connection.destroy()
+    if (notice === undefined || pending === undefined) return connection.destroy()
     const { clock, port, timeoutMs } = this.#options
     const cancel = clock.after(timeoutMs, `end of a connection to the ${port}`, () => connection.destroy())
-    connection.setHandler({ data() {}, drain() {}, closed: cancel })
+    // It has its place until it is closed: the other side may leave it open.
+    this.#pending.set(connection, { reader: pending.reader, cancel })
+    connection.setHandler({ data() {}, drain() {}, closed: () => this.#remove(connection) })
     connection.write(notice)
     connection.end()
   }
