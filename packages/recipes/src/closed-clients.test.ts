@@ -1,6 +1,8 @@
 import { utf8, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
+import { Barrier } from './barrier/index.ts'
 import { Configuration } from './configuration/index.ts'
+import { DoubleBarrier } from './double-barrier/index.ts'
 import { Group } from './group/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
 import { Lease } from './lease/index.ts'
@@ -27,6 +29,7 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
   for await (const _item of stream);
 }
 
+const limit = { timeoutMs: 600_000 }
 const policies = { connection: 'connection', session: 'session', lease: { lease: {} } } as const
 
 const starts: Record<string, Start> = {
@@ -78,6 +81,61 @@ const starts: Record<string, Start> = {
     background(new Partitioner(own, '/p', ['i'], { settleMs: 0 }).run(work))
     return [await started]
   },
+  'a partitioner that waits for work which goes on': async (own) => {
+    const started = new Promise<AbortSignal>((resolve) => {
+      // The work ignores its signal.
+      const work = ({ signal }: { signal: AbortSignal }): Promise<void> =>
+        new Promise(() => void resolve(signal))
+      const items = ['i', 'j', 'k', 'l']
+      background(new Partitioner(own, '/p', items, { settleMs: 0, graceMs: 600_000 }).run(work))
+    })
+    await started
+    const others = { settleMs: 0, graceMs: 600_000 }
+    background(
+      new Partitioner(other, '/p', ['i', 'j', 'k', 'l'], others).run(
+        ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+      ),
+    )
+    await own.sync('/')
+    return []
+  },
+  ...Object.fromEntries(
+    Object.entries({
+      'a mutex': async (own: Client) => {
+        await new Mutex(other, '/m').acquire()
+        background(new Mutex(own, '/m').acquire(limit))
+      },
+      permits: async (own: Client) => {
+        await new Semaphore(other, '/s', { permits: 1 }).acquire()
+        background(new Semaphore(own, '/s', { permits: 1 }).acquire(limit))
+      },
+      'an item': async (own: Client) => background(new Queue(own, '/q', { codec: utf8 }).take(limit)),
+      'room in a queue': async (own: Client) => {
+        const queue = new Queue(own, '/q', { codec: utf8, bound: 'hard', maxItems: 1 })
+        await queue.put('a')
+        background(queue.put('b', limit))
+      },
+      'a barrier': async (own: Client) => {
+        await new Barrier(other, '/b').set()
+        background(new Barrier(own, '/b').wait(limit))
+      },
+      'the presence of a barrier': async (own: Client) =>
+        background(new Barrier(own, '/b').waitForPresence(limit)),
+      'a double barrier': async (own: Client) =>
+        background(new DoubleBarrier(own, '/d', { members: 2 }).enter(limit)),
+      'a node of another client': async (own: Client) => {
+        await other.create('/names/a', { mode: 'ephemeral', parents: true })
+        background(new Group(own, '/names', { codec: utf8 }).join('a', '1', limit))
+      },
+    }).map(([what, wait]) => [
+      `a wait for ${what} with a timeout`,
+      async (own: Client) => {
+        await wait(own)
+        await own.sync('/')
+        return []
+      },
+    ]),
+  ),
   'a message': async (own) => {
     const queue = new Queue(own, '/q', { codec: utf8 })
     await queue.put('a')
