@@ -39,6 +39,55 @@ it('purge keeps at least three sound snapshots and every log that recovery from 
   })
 })
 
+/** Writes a log and a snapshot for each of these runs of transactions, the snapshot after the first of its run. */
+async function runs(...each: readonly (readonly [first: number, last: number])[]): Promise<LogFixture> {
+  const fixture = new LogFixture()
+  for (const [first, last] of each) {
+    await fixture.open({})
+    await fixture.appendAll(first, first)
+    await fixture.snapshot()
+    if (last > first) await fixture.appendAll(first + 1, last)
+    await fixture.log.close()
+  }
+  return fixture
+}
+
+it('purge names what it removes, snapshots first, and nothing that it has removed before', async () => {
+  const fixture = await runs([1, 5], [6, 9], [10, 14], [15, 19])
+  const options = { compression: nodeCompression }
+  // The log that begins with the transaction of the oldest snapshot holds all that comes after it.
+  expect(await purge(fixture.disk, FOLDERS, 3, options)).toEqual(['snapshot.1', 'log.1'])
+  expect(await purge(fixture.disk, FOLDERS, 3, options)).toEqual([])
+  expect((await fixture.recover()).lastZxid).toBe(19)
+})
+
+it('purge removes nothing where no snapshot is sound', async () => {
+  const fixture = await runs([1, 5], [6, 9], [10, 14], [15, 19])
+  for (const name of fixture.fileNames())
+    if (name.startsWith('snapshot')) fixture.disk.putFile(`${FOLDER}/${name}`, new Uint8Array(100))
+  const before = fixture.fileNames()
+  expect(await purge(fixture.disk, FOLDERS, 3, { compression: nodeCompression })).toEqual([])
+  expect(fixture.fileNames()).toEqual(before)
+})
+
+it.each([FOLDER, '/logs/version-2'])(
+  'what purge removes stays away over a power cut, with logs in %s',
+  async (logs) => {
+    const fixture = await runs([1, 5], [6, 9], [10, 14], [15, 19])
+    const { disk } = fixture
+    if (logs !== FOLDER) {
+      await disk.makeFolder(logs)
+      for (const name of fixture.fileNames())
+        if (name.startsWith('log')) disk.putFile(`${logs}/${name}`, await disk.readFile(`${FOLDER}/${name}`))
+    }
+    await purge(disk, { snapshots: FOLDER, logs }, 3, { compression: nodeCompression })
+    disk.powerCut()
+    expect(await disk.exists(`${FOLDER}/snapshot.1`)).toBe(false)
+    expect(await disk.exists(`${logs}/log.1`)).toBe(false)
+    expect(await disk.exists(`${logs}/log.6`)).toBe(true)
+  },
+)
+
 /** Returns the logs that a purge leaves while the next backup reads after a transaction, and what it drops. */
 async function logsAfterPurge(
   unsavedAfter: number,
