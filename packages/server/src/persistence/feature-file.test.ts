@@ -17,6 +17,7 @@ describe('the file with the feature levels', () => {
     ['65535', { finalized: 65_535, proposed: 0 }],
     ['0 proposed 1\n', { finalized: 0, proposed: 1 }],
     ['1 proposed 3\n', { finalized: 1, proposed: 3 }],
+    ['1 proposed 65535\n', { finalized: 1, proposed: 65_535 }],
   ])('with %j is read', async (text, expected) => {
     expect(await readFeatureState(await diskWith(text), FOLDER)).toEqual(expected)
   })
@@ -27,6 +28,16 @@ describe('the file with the feature levels', () => {
       await expect(readFeatureState(await diskWith(text), FOLDER)).rejects.toThrow('Expected a feature level')
     },
   )
+
+  it.each([
+    [{ finalized: 1, proposed: 0 }, '1\n'],
+    [{ finalized: 1, proposed: 1 }, '1\n'],
+    [{ finalized: 1, proposed: 2 }, '1 proposed 2\n'],
+  ])('holds of %j only a level that is not finalized yet', async (state, text) => {
+    const disk = await diskWith('')
+    await writeFeatureState(disk, FOLDER, state)
+    expect(new TextDecoder().decode(await disk.readFile(`${FOLDER}/${FEATURE_FILE}`))).toBe(text)
+  })
 
   it('is read as it was written, and absent before', async () => {
     const disk = new MemoryDisk()
