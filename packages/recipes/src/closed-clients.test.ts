@@ -84,8 +84,7 @@ const starts: Record<string, Start> = {
   'a partitioner that waits for work which goes on': async (own) => {
     const started = new Promise<AbortSignal>((resolve) => {
       // The work ignores its signal.
-      const work = ({ signal }: { signal: AbortSignal }): Promise<void> =>
-        new Promise(() => void resolve(signal))
+      const work = ({ signal }: { signal: AbortSignal }): Promise<void> => new Promise(() => resolve(signal))
       const items = ['i', 'j', 'k', 'l']
       background(new Partitioner(own, '/p', items, { settleMs: 0, graceMs: 600_000 }).run(work))
     })
