@@ -318,6 +318,10 @@ describe('access to the HTTP port', () => {
     expect(await command('last_snapshot')).toMatchObject({ zxid: '1' })
     expect((await get('/livez', { method: 'HEAD' })).status).toBe(200)
     expect((await get('/elsewhere')).status).toBe(404)
+    expect(await get('/api/v1/sessions/none', { method: 'DELETE' })).toMatchObject({
+      status: 404,
+      headers: { 'content-type': 'application/problem+json' },
+    })
   })
 })
 

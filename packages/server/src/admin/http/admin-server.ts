@@ -265,7 +265,9 @@ export class AdminServer {
   async #handle(request: HttpRequest): Promise<HttpResponse> {
     const route = this.#routeOf(request)
     if (route === undefined)
-      return text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
+      return request.path.startsWith('/api/')
+        ? problem(404, 'There is no such operation', '/api/v1/openapi.json describes those that there are.')
+        : text(404, 'There is nothing here. Try /commands, /metrics, /livez or /readyz.\n')
     if (!route.methods.includes(request.method))
       return (route.refuseMethod ?? notAllowed)(request.method, route.methods)
     const refusal = this.#access.refusalOf(request, route.role, this.#hosts())

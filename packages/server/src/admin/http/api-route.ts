@@ -31,6 +31,12 @@ export interface ApiRoute {
   readonly summary: string
   /** The parameters of the query, with their JSON schemas. */
   readonly query?: Readonly<Record<string, object>>
+  /** Members of the JSON object in the body, with their JSON schemas; all may be left out but `requires`. */
+  readonly body?: Readonly<Record<string, object>>
+  readonly requires?: readonly string[]
+  /** The content type of the body, and of answers, where it is not JSON. */
+  readonly bodyType?: string
+  readonly type?: string
   /** The statuses of answers, beside those of refusals. */
   readonly statuses: readonly number[]
   readonly run: (call: ApiCall) => HttpResponse | Promise<HttpResponse>

@@ -111,7 +111,26 @@ describe('the API', () => {
       paths: {
         '/api/v1/drain': { post: { 'x-role': 'operate' }, delete: {} },
         '/api/v1/sessions/{session}': { delete: { parameters: [{ name: 'session' }] } },
+        '/api/v1/log-level': {
+          put: {
+            requestBody: {
+              required: true,
+              content: {
+                'application/json': { schema: { required: ['level'], properties: { seconds: {} } } },
+              },
+            },
+            responses: {
+              200: { content: { 'application/json': {} } },
+              400: {
+                content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+              },
+            },
+          },
+        },
+        '/api/v1/restore': { post: { requestBody: { content: { 'application/octet-stream': {} } } } },
+        '/api/v1/log': { get: { responses: { 200: { content: { 'application/octet-stream': {} } } } } },
       },
+      components: { schemas: { Problem: { required: ['type', 'title', 'status', 'detail'] } } },
     })
   })
 

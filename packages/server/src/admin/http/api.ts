@@ -71,6 +71,7 @@ export const apiRoutes: readonly ApiRoute[] = [
     role: 'operate',
     summary:
       'Makes the server unready, refuses new sessions, and closes connections within `seconds` of the body.',
+    body: { seconds: { type: 'number', minimum: 0, maximum: MAX_DRAIN_SECONDS, default: 0 } },
     statuses: [200, 400],
     run: drain,
   },
@@ -135,6 +136,12 @@ export const apiRoutes: readonly ApiRoute[] = [
     method: 'PUT',
     role: 'operate',
     summary: 'Sets the `level` of the log, or of a `part`, for `seconds` or for good.',
+    body: {
+      level: { enum: LOG_LEVELS },
+      part: { enum: LOG_PARTS },
+      seconds: { type: 'number', exclusiveMinimum: 0, maximum: MAX_LEVEL_SECONDS },
+    },
+    requires: ['level'],
     statuses: [200, 400, 501],
     run: setLogLevel,
   },
@@ -336,12 +343,10 @@ const isLogPart = (value: unknown): value is string => LOG_PARTS.includes(value 
 
 function openApi(): object {
   const paths: Record<string, Record<string, object>> = {}
-  for (const { path, method, role, summary, statuses, query = {} } of apiRoutes) {
+  for (const route of apiRoutes) {
+    const { path, method, role, summary, statuses, query = {}, type = JSON_TYPE } = route
     const refusals = role === 'health' ? [] : [401, 403, 421, 429]
-    const responses = [...statuses, ...refusals].map((status) => [
-      status,
-      { description: describeStatus(status) },
-    ])
+    const responses = [...statuses, ...refusals].map((status) => [status, describeAnswer(status, type)])
     const parameters: object[] = Object.entries(query).map(([name, schema]) => ({
       name,
       in: 'query',
@@ -358,12 +363,42 @@ function openApi(): object {
       summary,
       'x-role': role,
       parameters,
+      ...describeBody(route),
       responses: Object.fromEntries(responses) as object,
     }
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation }
   }
-  return { openapi: '3.1.0', info: { title: 'Zabra', version: FULL_VERSION }, paths }
+  const info = { title: 'Zabra', version: FULL_VERSION }
+  return { openapi: '3.1.0', info, paths, components: { schemas: { Problem: PROBLEM } } }
 }
 
-const describeStatus = (status: number): string =>
-  status < 300 ? 'The request was done.' : 'The request was refused; the body is a problem (RFC 9457).'
+const JSON_TYPE = 'application/json'
+/** RFC 9457. */
+const PROBLEM = {
+  type: 'object',
+  required: ['type', 'title', 'status', 'detail'],
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+  },
+}
+
+function describeBody({ body, requires = [], bodyType = JSON_TYPE }: ApiRoute): object {
+  if (body === undefined && bodyType === JSON_TYPE) return {}
+  const schema = body === undefined ? {} : { type: 'object', properties: body, required: requires }
+  const required = body === undefined || requires.length > 0
+  return { requestBody: { required, content: { [bodyType]: { schema } } } }
+}
+
+const describeAnswer = (status: number, type: string): object =>
+  status < 300
+    ? {
+        description: 'The request was done.',
+        content: { [type]: { schema: type === JSON_TYPE ? { type: 'object' } : {} } },
+      }
+    : {
+        description: 'The request was refused.',
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      }

@@ -10,6 +10,7 @@ import { leaderAdvice } from './leader-advice.ts'
 import { EmptyBodyError, RestoreTooLargeError, type RestoreState } from './restore-command.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 
+const OCTETS = 'application/octet-stream'
 const ZXID = /^0x[\da-f]{1,14}$/
 
 /** The operations from which a backup is made. */
@@ -27,6 +28,8 @@ export const backupRoutes: readonly ApiRoute[] = [
     method: 'GET',
     role: 'backup',
     summary: 'Sends the snapshot `file` of the data folder.',
+    query: { file: { type: 'string' } },
+    type: OCTETS,
     statuses: [200, 400, 404],
     run: sendSnapshot,
   },
@@ -36,6 +39,8 @@ export const backupRoutes: readonly ApiRoute[] = [
     role: 'backup',
     summary:
       'Sends the committed transactions after the zxid `after` as a log file. `zabra-up-to`, `zabra-nodes` and `zabra-digest` describe the tree after the last of them.',
+    query: { after: { type: 'string', pattern: '^0x[0-9a-f]{1,14}$' } },
+    type: OCTETS,
     statuses: [200, 400, 410, 503],
     run: sendLog,
   },
@@ -64,6 +69,7 @@ export const backupRoutes: readonly ApiRoute[] = [
     summary:
       'Replaces all data by the snapshot in the body: those of the whole ensemble at its leader, or of a standalone server. Answers once the snapshot is received. `level` is the feature level of the backup, above which nothing is replaced where it is not finalized.',
     query: { level: { type: 'integer', minimum: 0, maximum: MAX_FEATURE_LEVEL, default: 0 } },
+    bodyType: OCTETS,
     statuses: [202, 400, 409, 413, 507],
     run: beginRestore,
   },
@@ -219,7 +225,7 @@ async function sendLog({ target, request }: ApiCall): Promise<HttpResponse> {
       `The server has no log after 0x${formatZxid(after)} any more. Start from a snapshot.`,
     )
   const headers = {
-    'content-type': 'application/octet-stream',
+    'content-type': OCTETS,
     'cache-control': 'no-store',
     'zabra-up-to': `0x${formatZxid(log.upTo)}`,
     'zabra-nodes': String(log.nodes),

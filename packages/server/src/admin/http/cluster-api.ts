@@ -38,6 +38,7 @@ export const clusterRoutes: readonly ApiRoute[] = [
     method: 'POST',
     role: 'operate',
     summary: `Asks the leader for a permit to stop this server within \`seconds\` (${DEFAULT_PERMIT_SECONDS} by default). It permits as many voters as the quorum can spare.`,
+    body: { seconds: { type: 'number', exclusiveMinimum: 0, maximum: MAX_STOP_PERMIT_MS / 1000 } },
     statuses: [200, 400, 409, 503],
     run: requestStop,
   },

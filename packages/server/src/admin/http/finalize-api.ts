@@ -32,6 +32,7 @@ export const finalizeRoutes: readonly ApiRoute[] = [
     role: 'operate',
     summary:
       'Finalizes a feature level, the `level` of the body or the highest possible one: its formats and packets are used from then on, and no member can go back to Apache ZooKeeper or to a release below it. The leader does it, once all members are connected and at the level.',
+    body: { level: { type: 'integer', minimum: 1, maximum: MAX_FEATURE_LEVEL } },
     statuses: [200, 202, 400, 409],
     run: finalize,
   },
