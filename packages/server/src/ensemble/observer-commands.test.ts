@@ -44,16 +44,16 @@ it('followers and observers name no observers', async () => {
     expect(await command(ensemble, id, 'observers')).toMatchObject({ synced_observers: 0, observers: [] })
 })
 
-it('every member lists the voters with their addresses, and no observer', async () => {
+it('every member lists the voters with their addresses, its own client address among them, and no observer', async () => {
   const ensemble = await start()
-  const voter = (id: number) => ({
+  const voter = (id: number, asked: number) => ({
     server_addresses: [`127.0.0.1:${2000 + id}`],
     election_addresses: [`127.0.0.1:${3000 + id}`],
-    client_address: '',
+    client_address: id === asked ? `0.0.0.0:${4000 + id}` : '',
     learner_type: 'participant',
   })
   for (const id of ensemble.members.keys())
     expect(await command(ensemble, id, 'voting_view')).toMatchObject({
-      current_config: { 1: voter(1), 2: voter(2), 3: voter(3) },
+      current_config: { 1: voter(1, id), 2: voter(2, id), 3: voter(3, id) },
     })
 })
