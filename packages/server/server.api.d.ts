@@ -175,6 +175,7 @@
 //   lastBeforeChange
 //   loadBackup
 //   manifestName
+//   memoryCheck
 //   nodesOf
 //   openLogUpTo
 //   openPiece
@@ -183,6 +184,7 @@
 //   parseCredentials
 //   parseKey
 //   parseRetention
+//   pauseAfter
 //   prune
 //   readVerification
 //   restoreFolder
@@ -461,6 +463,7 @@ declare const snapshotManifest: z.ZodMiniObject<{
     exactAt: z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>;
     nodes: z.ZodMiniInt;
     digest: z.ZodMiniNullable<z.ZodMiniString<string>>;
+    gapAfter: z.ZodMiniOptional<z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>>;
 }, z.core.$strip>;
 
 // backup/open-target.d.ts
@@ -1341,6 +1344,13 @@ export interface LockOwner {
 
 export declare function lockFolder(disk: Disk, folder: string, owner: LockOwner, token: string): Promise<() => Promise<void>>;
 
+// persistence/heap-use.d.ts
+
+export declare function memoryCheck({ clock, system, }: {
+    readonly clock: Pick<Clock, 'monotonic'>;
+    readonly system: Pick<System, 'heap' | 'memoryLimits'>;
+}, tooLarge: () => Error): () => void;
+
 // persistence/history.d.ts
 
 export interface RawTxn {
@@ -1367,6 +1377,8 @@ export declare class LogRange {
 // persistence/pause.d.ts
 
 export type Pause = () => Promise<void> | undefined;
+
+export declare function pauseAfter(clock: Pick<Clock, 'monotonic' | 'immediate'>, ms: number, check?: () => void): Pause;
 
 // persistence/purge.d.ts
 
