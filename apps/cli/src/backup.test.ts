@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -304,5 +305,33 @@ describe('zabra snapshot take', () => {
     const [, file] = /^(snapshot\.\w+): \d+ bytes\n$/.exec(out)!
     expect(readdirSync(join(stage.folder, 'data', 'version-2'))).toContain(file)
     expect((await run(['snapshot', 'take'])).code).toBe(7)
+  })
+
+  it('waits for a snapshot that takes longer than other answers may', async () => {
+    const stub = createHttpServer()
+    let answer = (): void => {}
+    const asked = new Promise<void>((resolve) => {
+      stub.on('request', (request, response) => {
+        if (request.method !== 'POST') return
+        answer = () => void response.end('{"file": "snapshot.1", "zxid": "0x1", "bytes": 7}')
+        resolve()
+      })
+    })
+    stub.listen(0, '127.0.0.1')
+    await once(stub, 'listening')
+    const admin = [
+      '--admin',
+      `http://127.0.0.1:${(stub.address() as AddressInfo).port}`,
+      '--timeout',
+      '100ms',
+    ]
+    const taking = run(['snapshot', 'take', ...admin])
+    await asked
+    // Three times as long as what has the same timeout, and is not answered.
+    for (let i = 0; i < 3; i++)
+      expect((await run(['admin', 'log-level', ...admin])).err).toContain('no answer within 100 ms')
+    answer()
+    expect(await taking).toMatchObject({ code: 0, out: 'snapshot.1: 7 bytes\n' })
+    stub.close()
   })
 })

@@ -38,6 +38,10 @@ export interface AdminRequest {
   readonly accepts?: readonly number[]
 }
 
+/** The operation that is answered once a whole snapshot is on the disk of the server, and how long that may take, in milliseconds. */
+const SNAPSHOTS = '/api/v1/snapshots'
+const SNAPSHOT_MS = 600_000
+
 /** Sends requests to the HTTP port of a server, with the identity of the user. */
 export class AdminClient {
   readonly url: URL
@@ -114,9 +118,12 @@ export class AdminClient {
     }
     return new Promise((resolve, reject) => {
       const sent: ClientRequest = request(new URL(path, this.url), options, resolve)
-      sent.setTimeout(timeoutMs, () =>
-        sent.destroy(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' })),
+      let waitMs = timeoutMs
+      sent.setTimeout(waitMs, () =>
+        sent.destroy(Object.assign(new Error(`no answer within ${waitMs} ms`), { code: 'ETIMEDOUT' })),
       )
+      if (method === 'POST' && path === SNAPSHOTS)
+        sent.once('finish', () => sent.setTimeout((waitMs = Math.max(timeoutMs, SNAPSHOT_MS))))
       sent.on('error', (error) => reject(this.#unreachable(error)))
       if (content === undefined) sent.end(text)
       // A server that refuses the request answers before it has read all of it; its answer counts then.
