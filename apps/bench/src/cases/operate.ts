@@ -287,6 +287,9 @@ const holds: Case = {
           ['the command watch_summary', '/commands/watch_summary'],
           ['a page of sessions', '/api/v1/sessions?limit=1000'],
           ['/api/v1/self, as zabra doctor asks', '/api/v1/self'],
+          ['/api/v1/findings, as zabra doctor asks', '/api/v1/findings'],
+          ['/api/v1/cluster', '/api/v1/cluster'],
+          ['/api/v1/top', '/api/v1/top'],
         ] as const)
           await test(what, () => read(adminPort!, path))
         await test('the command snapshot under a mixed load', async () => {

@@ -225,6 +225,10 @@ describe('access to the HTTP port', () => {
     expect((await reset(authorization)).status).toBe(200)
     expect((await reset(`Basic ${btoa('bob:word')}`)).status).toBe(403)
     expect((await reset(`Basic ${btoa('ada:wrong')}`)).status).toBe(401)
+    expect(await reset('digest ada:pass more')).toMatchObject({
+      status: 401,
+      text: '{\n  "command" : "stat_reset",\n  "error" : "Not authenticated"\n}',
+    })
   })
 
   it('is denied to an address for a while after three failed logins, but for requests without one', async () => {
