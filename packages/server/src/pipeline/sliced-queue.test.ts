@@ -64,6 +64,10 @@ class QueueFixture {
   }
 }
 
+function* yieldOften(steps: number): Generator<void> {
+  for (let step = 0; step < steps; step++) yield
+}
+
 const list = (entries: number): ACL[] =>
   Array.from({ length: entries }, () => ({ perms: 31, id: { scheme: 'ip', id: '::1' } }))
 
@@ -256,6 +260,21 @@ describe('SlicedQueue', () => {
     expect(() => queue.add(broken)).toThrow('broken')
     queue.add({ begin: () => void done.push('b') as undefined })
     expect([done, queue.isBusy]).toEqual([['b'], false])
+  })
+
+  it('counts the task in progress and those that wait', () => {
+    // Nothing holds it up.
+    const queue = new SlicedQueue({ defer: () => {}, clock: { monotonic: () => 0 } })
+    expect(queue.length).toBe(0)
+    const lengths = [4, 4, 1].map((steps) => {
+      queue.add({ begin: () => yieldOften(steps) })
+      return queue.length
+    })
+    expect(lengths).toEqual([1, 2, 3])
+    queue.drain()
+    expect([queue.length, queue.isBusy]).toEqual([0, false])
+    queue.abort()
+    expect(queue.length).toBe(0)
   })
 
   it('drops tasks that need not know of it', () => {
