@@ -234,6 +234,28 @@ it('of thousands of pipelined requests those behind the first one are not even p
   expect(requests.length).toBeLessThan(10)
 })
 
+it('a connection whose request is being answered is kept, however long that takes, and one that is silent is closed', async () => {
+  let release!: () => void
+  const isReleased = new Promise<void>((resolve) => (release = resolve))
+  let begun!: () => void
+  const isBegun = new Promise<void>((resolve) => (begun = resolve))
+  const handle = async (): Promise<HttpResponse> => {
+    begun()
+    await isReleased
+    return { status: 200, body: 'made' }
+  }
+  await serve(handle, { idleTimeoutMs: 20 })
+  const waiting = await open()
+  waiting.write(ask())
+  await isBegun
+  // The second one begins its time after the first one has ended its own.
+  for (let i = 0; i < 2; i++) await reset(await open())
+  release()
+  const [answer] = (await once(waiting, 'data')) as [Buffer]
+  expect(answer.toString()).toContain('made')
+  await reset(waiting)
+})
+
 it('closing the listener closes idle connections at once', async () => {
   await serve(() => ({ status: 200 }))
   const socket = await open(ask())

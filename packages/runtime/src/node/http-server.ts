@@ -75,8 +75,8 @@ class HttpConnections {
   readonly #details = new Map<PacedSocket, ConnectionDetails>()
   /** Those of an address in the order of their last response. */
   readonly #byAddress = new ByAddress<PacedSocket>()
-  /** Those with a request in progress. */
-  readonly #busy = new Map<PacedSocket, IncomingMessage>()
+  /** Those with a request in progress, and its response. */
+  readonly #busy = new Map<PacedSocket, ServerResponse>()
   /** Node enforces its own limits of time only in servers that listen themselves. */
   readonly #deadlines = new Map<PacedSocket, NodeJS.Timeout>()
   #isClosing = false
@@ -89,7 +89,7 @@ class HttpConnections {
     if (this.#details.size >= this.#limits.connections) this.#evict()
     socket.on('error', () => {})
     // Node ends the response and drops what is left of the body once it sees the end of a client that has sent its whole request.
-    socket.holdsEnd = () => this.#busy.get(socket)?.complete === true
+    socket.holdsEnd = () => this.#busy.get(socket)?.req.complete === true
     this.#details.set(socket, details)
     this.#byAddress.add(details.host, socket)
     socket.once('close', () => {
@@ -105,12 +105,19 @@ class HttpConnections {
   }
 
   /** Begins a request. Returns false while another one of its connection has no response: requests are not pipelined. */
-  beginRequest(message: IncomingMessage): boolean {
-    const socket = socketOf(message)
+  beginRequest(response: ServerResponse): boolean {
+    const socket = socketOf(response.req)
     if (this.#busy.has(socket)) return false
-    this.#busy.set(socket, message)
-    this.#awaitBody(message)
+    this.#busy.set(socket, response)
+    this.#awaitBody(response.req)
     return true
+  }
+
+  /** Closes a connection that was silent for too long, unless it has sent its request and waits for the response. */
+  closeSilent(socket: PacedSocket): void {
+    const response = this.#busy.get(socket)
+    if (response === undefined || !response.req.complete || response.headersSent) socket.destroy()
+    else socket.setTimeout(this.#limits.idleTimeoutMs)
   }
 
   /** Closes the connection of a request whose body is neither complete in time nor long and on the way. */
@@ -189,13 +196,14 @@ function createHttpServer(limits: HttpLimits, connections: HttpConnections, hand
   server.timeout = limits.idleTimeoutMs
   server.on('request', (request, response) => {
     const socket = socketOf(request)
-    if (!connections.beginRequest(request)) {
+    if (!connections.beginRequest(response)) {
       socket.destroy()
       return
     }
     response.once('close', () => connections.endRequest(socket))
     void answer(request, response, connections.detailsOf(socket), handler)
   })
+  server.on('timeout', (socket: Duplex) => connections.closeSilent(socket as PacedSocket))
   // Malformed requests: Node's default answers 400 and closes, without a log line.
   server.on('connect', (_, socket) => socket.destroy())
   server.on('upgrade', (_, socket) => socket.destroy())
