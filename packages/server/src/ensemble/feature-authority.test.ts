@@ -67,7 +67,9 @@ async function lead({ auto = false, state = NOT_FINALIZED, members = 5, self = 1
   ): void =>
     authority.reports.receive(
       by,
-      encodeFeatureReport([by.serverId, ...observers].map((id) => ({ id, release: RELEASE, stored }))),
+      encodeFeatureReport(
+        [by.serverId, ...observers].map((id) => ({ id, release: by.extension!.level, stored })),
+      ),
     )
   /** Connects the other members, the observer 5 by way of 2. */
   const connect = (): void => {
@@ -141,6 +143,18 @@ describe('the leader of an ensemble', () => {
     expect(authority.plan()).toMatchObject({ level: RELEASE, finalized: 0 })
     expect(authority.plan().obstacles).toHaveLength(5)
     expect(JSON.stringify(authority.plan())).toContain(`"level":${RELEASE}`)
+  })
+
+  it('stores no level above its own release while it is no member', async () => {
+    const { authority, features, learners, report } = await lead({ members: 3, self: 4 })
+    for (const id of [1, 2, 3]) learners.push(learner(id, { level: RELEASE + 1 }))
+    for (const each of learners) report(each, features.state, [])
+    expect(await authority.finalize(RELEASE + 1)).toMatchObject({
+      isFinalized: false,
+      waitsFor: undefined,
+      plan: { obstacles: [expect.stringContaining('server 4 has feature level 3')] },
+    })
+    expect(features.state).toEqual(NOT_FINALIZED)
   })
 
   it('closes the connection of a server below the level when it proposes one', async () => {

@@ -71,9 +71,7 @@ export class FeatureAuthority implements FinalizesLevels {
     const { finalized, proposed } = this.#context.features
     const members = this.#members()
     const releases = members.filter(({ obstacle }) => obstacle === undefined).map(({ release }) => release!)
-    // A leader that the configuration no longer names may see none of its members.
-    const wanted =
-      level ?? Math.max(finalized, proposed, Math.min(this.#context.features.release, ...releases))
+    const wanted = level ?? Math.max(finalized, proposed, Math.min(...releases))
     const judged = members.map(({ id, release, obstacle }) => ({
       id,
       release,
@@ -182,7 +180,8 @@ export class FeatureAuthority implements FinalizesLevels {
   #members(): readonly KnownMember[] {
     const { membership, features } = this.#context
     const { self, active, proposed } = membership
-    return [...new Set([...active.members.keys(), ...(proposed?.members.keys() ?? [])])].map((id) =>
+    // The leader stores the level too, also where the configuration does not name it any more.
+    return [...new Set([...active.members.keys(), ...(proposed?.members.keys() ?? []), self])].map((id) =>
       id === self
         ? { id, release: features.release, stored: features.state, obstacle: undefined }
         : this.#learner(id),
