@@ -314,11 +314,9 @@ export class Learners {
           )
         return
       }
-      case 'learnerLeft': {
-        const learner = this.#connections.get(work.connection)
-        if (learner !== undefined) this.#options.pipeline()?.removeLearner(learner)
+      case 'learnerLeft':
+        // Its connection is removed already.
         return
-      }
     }
   }
 
@@ -432,6 +430,7 @@ export class Learners {
   }
 
   #removed(learner: LearnerConnection): void {
+    this.#options.pipeline()?.removeLearner(learner)
     this.#secrets?.sharing.remove(learner)
     this.#options.levels.changed()
   }
@@ -490,9 +489,10 @@ export class Learners {
     const { forwarded } = learner
     const mayPause = learner.isObserver || forwarded === unknown
     const isWithin = forwarded.count(data, auth)
-    // The connection that is the first to exceed the limit of all may end before its requests are finished.
-    const owner = forwarded === unknown ? unknown : learner
-    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.afterForwarded(owner, done))
+    if (forwarded.isDue) {
+      const sharing = [...this.#connections.values()].filter((one) => one.forwarded === forwarded)
+      forwarded.notePoint((done) => pipeline.afterForwarded(sharing, done))
+    }
     if (isWithin) return true
     if (mayPause) learner.pauseUntilFinished()
     else learner.fail(forwarded.reason)

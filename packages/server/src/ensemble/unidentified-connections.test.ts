@@ -484,6 +484,25 @@ it.each(PORTS)(
   },
 )
 
+it('the requests of a learner that wait behind its sync are dropped when its connection is lost', async () => {
+  const ensemble = await startOpenVoters()
+  const { send, connection } = await playObserver(ensemble, 2003, ensemble.server(1).stats().lastZxid)
+  const release = holdQuorum(ensemble)
+  const sync = new Writer(64)
+  sync.long(0x900_0000_0000_0001n)
+  sync.int(1)
+  sync.int(OpCode.sync)
+  send(PacketType.request, -1, largeRequest())
+  send(PacketType.request, -1, sync.take())
+  send(PacketType.request, -1, createSession(0x900_0000_0000_0001n, 30_000))
+  await ensemble.untilIdle()
+  connection.destroy()
+  await ensemble.untilIdle()
+  release()
+  await ensemble.advance(1000)
+  expect(ensemble.server(3).stats().sessions).toBe(0)
+})
+
 it.each([
   ['followers', PacketType.followerInfo, undefined],
   ['followers of Zabra', PacketType.followerInfo, SAID],

@@ -219,11 +219,16 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#learnerOrder.runInOrder(learner, () => this.#revalidate(learner, id, timeout, answer))
   }
 
-  /** Calls back when all requests and revalidations that a learner has sent until now are finished; never when this role ends before. */
-  afterForwarded(learner: object, done: () => void): void {
-    this.#learnerOrder.runInOrder(learner, () =>
-      this.#inOrder(undefined, () => this.#confirmLeadership(done)),
-    )
+  /**
+   * Calls back when all requests and revalidations that these learners have sent until now are finished, or dropped with a learner that is
+   * removed; never when this role ends before.
+   */
+  afterForwarded(learners: readonly object[], done: () => void): void {
+    let left = learners.length
+    const passedOn = (): void => {
+      if (--left === 0) this.#inOrder(undefined, () => this.#confirmLeadership(done))
+    }
+    for (const learner of learners) this.#learnerOrder.runInOrder(learner, passedOn)
   }
 
   /** Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. */

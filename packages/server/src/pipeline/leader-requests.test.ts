@@ -184,6 +184,29 @@ describe('LeaderPipeline', () => {
     expect([confirms.length, pipeline.outstanding, sessions.isOpen(SESSION)]).toEqual([1, 0, false])
   })
 
+  it.each(['finished', 'dropped with the learner'])(
+    'says that the requests of several learners are finished once those behind the sync of one of them are %s',
+    async (how) => {
+      const { pipeline, confirms, run, settle, proposed } = await leaderFixture()
+      const [one, other] = [{}, {}]
+      const forward = (type: number): void =>
+        run(() =>
+          pipeline.submitForwarded(one, { sessionId: SESSION, cxid: 1, type, body: CREATE, identities: [] }),
+        )
+      forward(OpCode.sync)
+      forward(create)
+      let isFinished = false
+      run(() => pipeline.afterForwarded([one, other], () => (isFinished = true)))
+      expect(confirms).toHaveLength(1)
+      if (how === 'finished') run(confirms[0]!.done)
+      else run(() => pipeline.removeLearner(one))
+      expect([confirms.length, proposed.length]).toEqual([2, how === 'finished' ? 1 : 0])
+      run(confirms[1]!.done)
+      await settle()
+      expect(isFinished).toBe(true)
+    },
+  )
+
   it('closes the session in its table whose end is being applied when its role ends', async () => {
     const { write, pipeline, run, sessions, tree, settle, clock, commit } = await leaderFixture()
     for (let i = 0; i < 600; i++) write(i, create, createBody(`/${i}`, CreateMode.EPHEMERAL))

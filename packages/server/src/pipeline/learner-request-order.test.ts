@@ -142,4 +142,17 @@ describe('LearnerRequestOrder', () => {
     fixture.submit(learner, 2)
     expect(fixture.takeDone()).toEqual(['request 2'])
   })
+
+  it('runs the actions behind the requests of a learner that is removed, each once, and drops the requests', () => {
+    const [fixture, learner] = [new OrderFixture(), {}]
+    fixture.sync(learner)
+    for (let cxid = 1; cxid <= 99; cxid++) fixture.submit(learner, cxid)
+    fixture.run(learner, 'first action')
+    fixture.submit(learner, 100)
+    fixture.run(learner, 'second action')
+    fixture.endSync[0]!()
+    expect(fixture.takeDone()).toHaveLength(100)
+    fixture.order.remove(learner)
+    expect([fixture.takeDone(), fixture.turn()]).toEqual([['second action'], []])
+  })
 })

@@ -36,19 +36,23 @@ export class LearnerRequestOrder {
     const isSync = request.type === OpCode.sync
     if (syncing === undefined && !isSync) return this.#options.process(learner, request)
     const own = syncing ?? this.#begin(learner)
-    if (isSync && own.waiting.length === 0) this.#sync(learner, own)
+    if (isSync && !hasWaiting(own)) this.#sync(learner, own)
     else own.waiting.push(request)
   }
 
-  /** Runs an action after all waiting requests of a learner. */
+  /** Runs an action after all waiting requests of a learner; now if the learner is removed. */
   runInOrder(learner: object, action: () => void): void {
     const syncing = this.#syncing.get(learner)
-    if (syncing === undefined || syncing.waiting.length === 0) action()
+    if (syncing === undefined || !hasWaiting(syncing)) action()
     else syncing.waiting.push(action)
   }
 
+  /** Drops the waiting requests of a learner, and runs the actions behind them: they may matter to other learners. */
   remove(learner: object): void {
+    const syncing = this.#syncing.get(learner)
+    if (syncing === undefined) return
     this.#syncing.delete(learner)
+    for (const item of syncing.waiting) if (typeof item === 'function') item()
   }
 
   clear(): void {
@@ -86,11 +90,15 @@ export class LearnerRequestOrder {
     const { waiting } = syncing
     while (this.#syncing.get(learner) === syncing && waiting.length > 0) {
       const item = waiting.first!
-      if (typeof item === 'function') yield item
-      else if (item.type === OpCode.sync) yield () => this.#sync(learner, syncing)
-      else if (syncing.syncs > 0) return
-      else yield () => this.#options.process(learner, item)
+      const isFunction = typeof item === 'function'
+      if (!isFunction && item.type !== OpCode.sync && syncing.syncs > 0) return
       waiting.shift()
+      if (isFunction) yield item
+      else if (item.type === OpCode.sync) yield () => this.#sync(learner, syncing)
+      else yield () => this.#options.process(learner, item)
     }
   }
 }
+
+/** Whether what arrives has to wait: what arrived before it is not passed on. */
+const hasWaiting = ({ waiting, isReleasing }: SyncingLearner): boolean => isReleasing || waiting.length > 0
