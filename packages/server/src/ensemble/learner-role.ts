@@ -38,7 +38,7 @@ import { Mailbox, SerialExecutor } from './mailbox.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
 import { ReadScheduler } from './read-scheduler.ts'
-import { takeReport } from './session-reports.ts'
+import { mostReported, takeReport } from './session-reports.ts'
 import { activateConfiguration } from './reconfigure.ts'
 import { RoleClients } from './role-clients.ts'
 import { SecretRecipient } from './secret-sharing.ts'
@@ -732,11 +732,11 @@ export class LearnerRole implements ActiveRole {
     this.#clients?.service.touchThrottled()
     this.#observers?.pinged(zxid)
     const send = (data: Uint8Array): void => this.#connection!.send(PacketType.ping, zxid, data)
-    const isForApache = this.#leaderSaid === undefined
+    const { settings, membership, platform } = this.#context
+    const isMember = this.#leaderSaid !== undefined && membership.active.members.has(membership.self)
+    const most = mostReported(isMember, settings.juteMaxBufferBytes)
     const report =
-      this.#sessions === undefined
-        ? new Uint8Array(0)
-        : takeReport(this.#sessions, isForApache, this.#context.platform.clock)
+      this.#sessions === undefined ? new Uint8Array(0) : takeReport(this.#sessions, most, platform.clock)
     if (report instanceof Promise) return report.then(send)
     send(report)
     return undefined

@@ -212,6 +212,24 @@ it('a follower acknowledges a reconfig only when the configuration is on disk as
   expect(await ensemble.receive(client, 1)).toEqual(['77:0'])
 })
 
+it('a server that no configuration names reports as many sessions at a time as its leader accepts of it', async () => {
+  const ensemble = await Ensemble.start(3, {
+    ...reconfigurable,
+    juteMaxBufferBytes: 500,
+    juteMaxBufferExtraBytes: 0,
+  })
+  const known = [1, 2, 3].map((one) => memberLine(one)).join('\n')
+  await ensemble.join(4, parseConfiguration(`${known}\n${memberLine(4, 'observer')}`))
+  await ensemble.until('the joiner', () => ensemble.server(4).serving)
+  const clients = []
+  for (let count = 0; count < 60; count++) clients.push(await ensemble.client(4))
+  const before = ensemble.lines.length
+  for (const client of clients) client.ask(-2, OpCode.ping)
+  await ensemble.advance(3000)
+  expect(ensemble.lines.slice(before).filter((line) => line.includes('is lost'))).toEqual([])
+  expect(clients.every(({ closed }) => !closed)).toBe(true)
+})
+
 it('an unknown server can join as a participant and as an observer', async () => {
   const ensemble = await Ensemble.start(3, reconfigurable)
   for (const [id, role] of [

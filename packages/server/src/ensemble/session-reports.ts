@@ -4,26 +4,35 @@ import { encodeTouches } from '../core/zab/index.ts'
 
 /** Most sessions in an answer to a PING: 16 MiB, as many bytes as a leader accepts. */
 const MAX_REPORTED = 1_390_000
-/** The same for a leader of Apache ZooKeeper, which closes the connection of a packet beyond `jute.maxbuffer`, 1 MiB. */
-const MAX_REPORTED_TO_APACHE = 80_000
+/** The same for a leader that closes the connection of a packet beyond `jute.maxbuffer`, 1 MiB. */
+const MAX_IN_A_REQUEST = 80_000
+/** Bytes of a session in a report. */
+const SESSION_BYTES = 12
 /** Sessions that are taken in one turn of the event loop. */
 const REPORTED_PER_TURN = 5000
 
 /**
- * Takes the sessions that were touched, for the one answer to a PING: a leader counts the answers. Resolves to its data where they are
+ * Returns the most sessions in a report. The packets of a learner have the length of a request at a leader of Apache ZooKeeper, and at any
+ * other one that does not believe the learner to be a member.
+ */
+export const mostReported = (isMember: boolean, juteMaxBufferBytes: number): number =>
+  isMember ? MAX_REPORTED : Math.min(MAX_IN_A_REQUEST, Math.floor(juteMaxBufferBytes / SESSION_BYTES))
+
+/**
+ * Takes up to `most` of the sessions that were touched, for the one answer to a PING: a leader counts the answers. Resolves to its data where they are
  * very many, which are taken over turns of the event loop.
  */
 export function takeReport(
   sessions: LearnerSessions,
-  isForApache: boolean,
+  most: number,
   clock: Pick<Clock, 'immediate'>,
 ): Uint8Array | Promise<Uint8Array> {
   // Those that are touched meanwhile come into the next report.
-  let left = Math.min(sessions.unreported, isForApache ? MAX_REPORTED_TO_APACHE : MAX_REPORTED)
+  let left = Math.min(sessions.unreported, most)
   const take = (): Uint8Array => {
-    const most = Math.min(left, REPORTED_PER_TURN)
-    left -= most
-    return encodeTouches(sessions.takeTouched(most))
+    const now = Math.min(left, REPORTED_PER_TURN)
+    left -= now
+    return encodeTouches(sessions.takeTouched(now))
   }
   const first = take()
   return left === 0 ? first : takeRest(first, take, () => left, clock)
