@@ -1,11 +1,14 @@
 import { makeZxid, OpCode, writeAuthPacket, Writer } from '@zabra/protocol'
 import type { Connection, MemoryConnection } from '@zabra/runtime'
 import { holdWrites } from '@zabra/testkit'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { NOT_FINALIZED, type FeatureState } from '../core/quorum/index.ts'
+import { LearnerSessions } from '../core/sessions/index.ts'
 import {
   encodeFeatureState,
   encodeMemberExtension,
+  packetName,
+  PacketSplitter,
   PacketType,
   writePacket,
   type MemberExtension,
@@ -47,6 +50,27 @@ it('a learner stops reading from its leader while its disk is behind, and resume
   expect(unread).toBeLessThan(18)
   release()
   await ensemble.until('everything', () => acknowledged.at(-1) === makeZxid(1, 80), 2000)
+})
+
+it('a follower acknowledges proposals while it takes very many sessions for the answers to PINGs', async () => {
+  const { ensemble, connection } = await playLeader()
+  const unreported = vi.spyOn(LearnerSessions.prototype, 'unreported', 'get').mockReturnValue(500_000)
+  const received: string[] = []
+  const splitter = new PacketSplitter({
+    maxData: MIB,
+    packet: (type, zxid) => void received.push(`${packetName(type)} ${zxid % 2 ** 32}`),
+  })
+  connection.setHandler({ data: (chunk) => splitter.push(chunk), drain() {}, closed() {} })
+  const packets = new Writer(1024)
+  const zxid = makeZxid(1, 1)
+  writePacket(packets, PacketType.ping, makeZxid(1, 7))
+  writePacket(packets, PacketType.ping, makeZxid(1, 8))
+  const txn = { type: OpCode.setData, path: '/', data: new Uint8Array(1), version: 1 } as const
+  writePacket(packets, PacketType.proposal, zxid, payloadOf(zxid, txn))
+  connection.write(packets.take())
+  await ensemble.untilIdle()
+  unreported.mockRestore()
+  expect(received).toEqual(['ack 1', 'ping 7', 'ping 8'])
 })
 
 it('a follower forwards no more syncs of a client with many identities than take half a MiB, until they are answered', async () => {

@@ -87,6 +87,8 @@ export class LearnerRole implements ActiveRole {
   readonly #mailbox: Mailbox<LearnerInput, LearnerWork>
   readonly #learner: Learner
   readonly #executor: SerialExecutor
+  /** Answers PINGs in their order, beside the other work: acknowledgements do not wait for a long report. */
+  readonly #answers: SerialExecutor
   readonly #durability: Durability
   readonly #dialing = new AbortController()
   #connection: PeerConnection | undefined
@@ -171,6 +173,10 @@ export class LearnerRole implements ActiveRole {
         else context.failed(error)
       },
     })
+    this.#answers = new SerialExecutor({
+      resume: (action) => this.#mailbox.run(action),
+      failed: context.failed,
+    })
     this.#mailbox = new Mailbox({
       machine: this.#learner,
       perform: (work) => this.#performInOrder(work),
@@ -244,6 +250,7 @@ export class LearnerRole implements ActiveRole {
     this.#dialing.abort()
     this.#mailbox.stop()
     this.#cancelTick()
+    void this.#answers.stop()
     const closed = this.#clients?.end(reason)
     this.#context.stopPermit.disconnect(this.#stopPermits)
     this.#connection?.close()
@@ -506,7 +513,7 @@ export class LearnerRole implements ActiveRole {
       case 'serve':
         return this.#serve(work.epoch)
       case 'answerPing':
-        return this.#replyToPing(work.zxid)
+        return this.#answers.add(() => this.#replyToPing(work.zxid))
       case 'deliver':
         return this.#deliver(work.packet)
       case 'requestFullSync':
