@@ -186,10 +186,22 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     if (this.#awaitsRequests) return
     this.#awaitsRequests = true
     this.#pause()
-    this.forwarded.onceFinished(() => {
-      this.#awaitsRequests = false
-      this.#resume()
+    const { forwarded } = this
+    forwarded.onceFinished(() => {
+      if (this.forwarded === forwarded) this.#endWait()
     })
+  }
+
+  /** Counts its requests by another limit from now on. Reads them again in a later turn, if it was paused by the earlier one. */
+  moveTo(forwarded: ForwardedBytes): void {
+    this.forwarded = forwarded
+    if (this.#awaitsRequests) this.#clock.immediate(() => this.#endWait())
+  }
+
+  #endWait(): void {
+    if (!this.#awaitsRequests) return
+    this.#awaitsRequests = false
+    this.#resume()
   }
 
   #pause(): void {

@@ -3,7 +3,7 @@ import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { Histogram } from '../core/histogram.ts'
-import { hasClusterId, isSameCluster, verifierOf } from '../core/quorum/index.ts'
+import { hasClusterId, isSameCluster, verifierOf, type EnsembleConfiguration } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -77,6 +77,7 @@ export class Learners {
   readonly #secrets: SecretAuthority | undefined
   /** The requests in flight of all servers that are not believed to be members: any program can be sixteen of them. */
   readonly #forwardedByUnknown = new ForwardedBytes(OBSERVER_LIMIT)
+  #lastSeen: EnsembleConfiguration | undefined
   #nextId = 1
 
   constructor(context: MemberContext, options: LearnersOptions) {
@@ -207,6 +208,24 @@ export class Learners {
   }
 
   /**
+   * Gives the servers that a proposed configuration names a limit of their own: a follower among them must be read, since this
+   * configuration is committed with its acknowledgement where no quorum is without it.
+   */
+  #nameProposed(proposed: EnsembleConfiguration): void {
+    this.#lastSeen = proposed
+    for (const learner of this.#connections.values())
+      if (learner.forwarded === this.#forwardedByUnknown && this.#isNamed(learner))
+        learner.moveTo(this.#forwardedBytesOf(learner))
+  }
+
+  #isNamed(learner: LearnerConnection): boolean {
+    return (
+      this.#options.leader.lastSeenConfiguration.members.has(learner.serverId) ||
+      isBelieved(this.#context, learner)
+    )
+  }
+
+  /**
    * Closes connections that cannot be those of the servers that a new configuration names: while no configuration named a server,
    * its addresses were not known. Those of a server whose name has to be resolved stay until it is.
    */
@@ -279,7 +298,11 @@ export class Learners {
 
   perform(work: LearnersWork): void {
     switch (work.do) {
-      case 'propose':
+      case 'propose': {
+        const { lastSeenConfiguration } = this.#options.leader
+        if (lastSeenConfiguration !== this.#lastSeen) this.#nameProposed(lastSeenConfiguration)
+        return broadcast(this.#connections, work)
+      }
       case 'commit':
       case 'commitReconfig':
         return broadcast(this.#connections, work)
@@ -338,9 +361,7 @@ export class Learners {
     })
     learner.isObserver = packet.type === PacketType.observerInfo
     learner.extension = decodeMemberExtension(packet.data, LEARNER_INFO_BYTES)
-    learner.forwarded = isBelieved(this.#context, learner)
-      ? this.#forwardedBytesOf(learner)
-      : this.#forwardedByUnknown
+    learner.forwarded = this.#isNamed(learner) ? this.#forwardedBytesOf(learner) : this.#forwardedByUnknown
     learner.sharesSecret = takesPartInSecret(this.#context, learner.extension, connection)
     learner.setReadTimeout(initLimit * tickTimeMs)
     this.#connections.set(id, learner)
@@ -482,12 +503,8 @@ export class Learners {
     data: Uint8Array | null,
     auth: readonly Identity[] | null,
   ): boolean {
-    const unknown = this.#forwardedByUnknown
-    // A configuration may name it by now.
-    if (learner.forwarded === unknown && isBelieved(this.#context, learner))
-      learner.forwarded = this.#forwardedBytesOf(learner)
     const { forwarded } = learner
-    const mayPause = learner.isObserver || forwarded === unknown
+    const mayPause = learner.isObserver || forwarded === this.#forwardedByUnknown
     const isWithin = forwarded.count(data, auth)
     if (forwarded.isDue) {
       const sharing = [...this.#connections.values()].filter((one) => one.forwarded === forwarded)

@@ -123,7 +123,7 @@ const observerInfo = (serverId = 4): Uint8Array =>
 /** Plays observer 4, or another learner with its first packet, which has the history up to a zxid, on a connection to a port. */
 async function playObserver(ensemble: Ensemble, port: number, has: number, first = observerInfo()) {
   const connection = await ensemble.network.connect({ host: 'x', port })
-  const seen = { closed: false, packets: [] as string[] }
+  const seen = { closed: false, packets: [] as string[], proposed: 0 }
   const send = (
     type: number,
     zxid: number,
@@ -134,6 +134,7 @@ async function playObserver(ensemble: Ensemble, port: number, has: number, first
     maxData: 1 << 20,
     packet: (type, zxid) => {
       seen.packets.push(packetName(type))
+      if (type === PacketType.proposal) seen.proposed = zxid
       if (type === PacketType.leaderInfo) send(PacketType.ackEpoch, has, encodeAckEpoch(1))
       if (type === PacketType.newLeader) send(PacketType.ack, zxid, null)
     },
@@ -483,6 +484,37 @@ it.each(PORTS)(
     expect(ensemble.server(3).stats().sessions).toBe(1)
   },
 )
+
+it('a server is added with its own acknowledgement, whatever servers that no configuration names forward', async () => {
+  const ensemble = await Ensemble.start(3, { reconfigEnabled: true, skipAcl: true })
+  const has = ensemble.server(1).stats().lastZxid
+  const info = encodeLearnerInfo({ serverId: 9, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  const first = packetOf(PacketType.followerInfo, makeZxid(1, 0), withExtension(info, SAID))
+  const joiner = await playObserver(ensemble, 2003, has, first)
+  const stranger = await playObserver(ensemble, 2003, has, observerInfo(10))
+  const client = await ensemble.client(3)
+  await ensemble.member(1).crash()
+  const release = holdQuorum(ensemble)
+  const forward = async (count: number): Promise<void> => {
+    for (let sent = 0; sent < count; sent++) {
+      stranger.send(PacketType.request, -1, largeRequest())
+      await ensemble.untilIdle()
+    }
+  }
+  await forward(10)
+  client.reconfigure(77, { joining: 'server.9=127.0.0.1:2009:3009;4009' })
+  await ensemble.untilIdle()
+  const reconfig = joiner.seen.proposed
+  await forward(40)
+  expect(stranger.connection.bufferedBytes).toBeGreaterThan(10e6)
+  joiner.send(PacketType.request, -1, largeRequest())
+  joiner.send(PacketType.ack, reconfig, null)
+  await ensemble.untilIdle()
+  release()
+  await ensemble.until('the reply', () => client.frames.length > 0, 2000)
+  expect(client.takeReceived()).toEqual(['77:0'])
+  expect(joiner.seen.closed).toBe(false)
+})
 
 it('the requests of a learner that wait behind its sync are dropped when its connection is lost', async () => {
   const ensemble = await startOpenVoters()
