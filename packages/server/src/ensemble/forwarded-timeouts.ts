@@ -13,14 +13,18 @@ export const forwardedTimeout = (context: Context, learner: Forwarder, timeout: 
     ? timeout
     : context.settings.maxSessionTimeoutMs
 
-/** Returns the body of a request that a learner forwards, with such a timeout where it creates a session. */
+/**
+ * Returns the body of a request that a learner forwards. That of one that is not believed has such a timeout where it creates a session,
+ * and an array of its own: a short request that waits would otherwise hold the memory of all that was read with it.
+ */
 export function forwardedBody(
   context: Context,
   learner: Forwarder,
   { type, body }: { readonly type: number; readonly body: Uint8Array },
 ): Uint8Array {
-  if (type !== OpCode.createSession || body.length < 4 || isBelieved(context, learner)) return body
-  const copy = body.slice()
+  if (isBelieved(context, learner)) return body
+  const copy = new Uint8Array(body)
+  if (type !== OpCode.createSession || body.length < 4) return copy
   const view = new DataView(copy.buffer)
   view.setInt32(0, forwardedTimeout(context, learner, view.getInt32(0)))
   return copy
