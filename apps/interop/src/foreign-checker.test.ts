@@ -131,7 +131,7 @@ describeWith(['go'], 'Porcupine', () => {
         (one) => queued(one) && isAlone(one, operations),
         (one) => ({ result: { err: 0, path: pathOf(one)! } }),
       )
-      // A set with an element that nobody has added.
+      // A set with an element that no client has added.
       const listed = (one: Operation): boolean => isOn(one, [SET]) && one.result.children !== undefined
       const larger = changed(evidence, listed, ({ result }) => ({
         result: { ...result, children: [...result.children!, '63'] },

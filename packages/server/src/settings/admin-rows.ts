@@ -18,7 +18,7 @@ const group = 'Admin server'
 /** The provider of Apache ZooKeeper that opens a port for Prometheus. */
 export const PROMETHEUS_PROVIDER = 'org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider'
 
-/** Whether a caller can prove such an identity: one that nobody can would be a role that is given in vain. */
+/** Returns whether a caller can prove such an identity. Without one that can be proved, no caller has the role. */
 const isIdentity = (member: string): boolean =>
   member === 'super' ||
   /^(?:sasl|x509|digest|token):./.test(member) ||

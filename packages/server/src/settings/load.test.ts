@@ -237,7 +237,7 @@ describe('a configuration file', () => {
     'ip:10.0.0.0/33',
     'ip:zk1.example',
     'x509:CN=ops,OU=svc',
-  ])('a role of the HTTP port is given to no identity that nobody can prove: %s', (members) => {
+  ])('a role of the HTTP port accepts no identity that no caller can prove: %s', (members) => {
     expect(load({ file: cfg(`admin.role.view=${members}`) }).errors[0]).toContain(
       'expected identities separated by commas: super, ip: with an address or network, or sasl:',
     )

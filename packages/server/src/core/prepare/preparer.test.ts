@@ -308,7 +308,7 @@ describe('the preparer', () => {
     ])
   })
 
-  it('refuses writes beyond limits where nobody is told of them', () => {
+  it('refuses writes beyond limits without a listener for warnings', () => {
     const tree = new Tree({ extendedTypes: true, digest: false })
     let isMemoryFull = false
     const preparer = new Preparer({
