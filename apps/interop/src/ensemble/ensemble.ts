@@ -8,6 +8,8 @@ import { freePort } from '../harness/ports.ts'
 import { pauseBetweenPolls, scratch, Server, type Kind } from '../harness/servers.ts'
 
 /** The password behind `superDigest` is `secret`. */
+/** How long the tree of a member may take to read, in milliseconds, connections that are lost meanwhile included: it may have millions of znodes. */
+const DUMP_MS = 900_000
 const superDigest = 'super:lK75jTNcA+U9vtVEw5vB51mj/w4='
 
 export interface EnsembleOptions {
@@ -245,8 +247,8 @@ export class Ensemble {
   /** Returns the tree of each running member, read after a sync. Reads again when a member changes its role meanwhile. */
   async dumps(): Promise<Map<number, Record<string, string>>> {
     const dumps = new Map<number, Record<string, string>>()
-    for (const id of this.running)
-      await until(`the tree of member ${id}`, async () => {
+    for (const id of this.running) {
+      const dump = async (): Promise<boolean> => {
         try {
           dumps.set(id, await this.withClient(id, (client) => dumpSynced(client)))
           return true
@@ -254,7 +256,9 @@ export class Ensemble {
           if (error instanceof ConnectionLost) return false
           throw error
         }
-      })
+      }
+      await until(`the tree of member ${id}`, dump, DUMP_MS)
+    }
     return dumps
   }
 
