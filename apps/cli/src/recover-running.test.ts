@@ -53,6 +53,10 @@ beforeAll(async () => {
   await Promise.all(IDS.map(start))
   await Promise.all(IDS.map((id) => write(`/from-${id}`, id)))
   await servers.get(3)!.close()
+  // It may have led: the others elect a leader then.
+  const others = [servers.get(1)!, servers.get(2)!]
+  while (!others.every(({ serving }) => serving) || !others.some(({ role }) => role === 'leading'))
+    await setImmediate()
   writeFileSync(join(dataDirOf(3), 'myid'), '3\n')
 })
 
