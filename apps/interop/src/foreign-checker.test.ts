@@ -54,16 +54,16 @@ async function record(): Promise<Evidence> {
   return readEvidence(ensemble, history)
 }
 
-/** Returns the operations with one of them changed. */
+/** Returns the operations with the first that matches changed; undefined where none matches. */
 function changed(
   evidence: Evidence,
   matches: (operation: Operation) => boolean,
   change: (operation: Operation) => Partial<Operation>,
-): Evidence {
+): Evidence | undefined {
   const { history, ...rest } = evidence
   const copy = new History()
   const found = history.operations.find(matches)
-  if (found === undefined) throw new Error('The history has no such operation')
+  if (found === undefined) return undefined
   const other = { ...found, ...change(found) }
   copy.operations.push(...history.operations.map((one) => (one === found ? other : one)))
   copy.events.push(...history.events.map((one) => (one === found ? other : one)))
@@ -137,7 +137,10 @@ describeWith(['go'], 'Porcupine', () => {
         result: { ...result, children: [...result.children!, '63'] },
       }))
       const wrongs = { stale, invented, accepted, shared, larger }
+      expect([stale, invented, larger]).not.toContain(undefined)
       for (const [name, wrong] of Object.entries(wrongs)) {
+        // A short history may have no lock that is refused once, while it is held, and no stale version.
+        if (wrong === undefined) continue
         expect(violationsOf(wrong), name).not.toEqual([])
         expect(illegal(porcupine.check(wrong.history)), name).not.toEqual([])
       }

@@ -226,10 +226,16 @@ async function answer(
   }
 }
 
+/** As the operations of `/api/v1` describe their problems (RFC 9457). */
 const tooManyParameters: HttpResponse = {
   status: 400,
-  headers: { 'content-type': 'text/plain' },
-  body: `Expected a query of ${MAX_PARAMETERS} parameters at most. Leave out those that the operation does not know.\n`,
+  headers: { 'content-type': 'application/problem+json' },
+  body: `${JSON.stringify({
+    type: 'about:blank',
+    title: 'Too many parameters',
+    status: 400,
+    detail: `Expected a query of ${MAX_PARAMETERS} parameters at most. Leave out those that the operation does not know.`,
+  })}\n`,
 }
 
 /** Returns the request of a message; undefined when its query has too many parameters. */
