@@ -1,5 +1,4 @@
-import type { ThrottledChannel } from './flow-control.ts'
-import { PauseReason } from './flow-control.ts'
+import { PauseReason, type ThrottledChannel } from './flow-control.ts'
 
 /**
  * Bytes of one iteration of the event loop that all connections receive of requests that are not complete. The system holds up to some
@@ -21,7 +20,7 @@ export interface ReceiveTurnsOptions {
  */
 export class ReceiveTurns {
   readonly #options: ReceiveTurnsOptions
-  /** Those that are read, or may be. */
+  /** Connections in the middle of a request that are read. */
   readonly #receiving = new Set<ThrottledChannel>()
   /** Those that wait for their turn, in its order. */
   readonly #waiting = new Set<ThrottledChannel>()

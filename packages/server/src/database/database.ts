@@ -1,5 +1,6 @@
 import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
+import { LaterTurns } from '../core/later-turns.ts'
 import { SessionMap } from '../core/session-map.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
@@ -27,7 +28,6 @@ import { LogHistory } from './log-history.ts'
 import type { SnapshotFiles } from './snapshot-files.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import { SnapshotStream } from './snapshot-stream.ts'
-import { StreamTurns } from './stream-turns.ts'
 import { TreeState } from './tree-state.ts'
 import type {
   DatabaseSettings,
@@ -73,7 +73,7 @@ export class Database {
   #baseSnapshot: ExactSnapshot | undefined
   readonly #mutex = new Mutex()
   /** Shared by the snapshots that learners get. */
-  readonly #streamTurns: StreamTurns
+  readonly #streamTurns: LaterTurns
   #closing: Promise<void> | undefined
   readonly folders: DataFolders
   /** Whether no snapshot was on disk at the start. */
@@ -85,7 +85,7 @@ export class Database {
   constructor(context: DatabaseContext, recovery: Recovery) {
     const { settings, platform, folders } = context
     this.#context = context
-    this.#streamTurns = new StreamTurns(platform.clock)
+    this.#streamTurns = new LaterTurns(platform)
     this.folders = folders
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
     this.#history = new LogHistory(

@@ -1,6 +1,7 @@
 import { ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { LaterTurns } from '../core/later-turns.ts'
 import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { Tree } from '../core/tree/index.ts'
@@ -8,7 +9,6 @@ import { DamageError } from '../persistence/index.ts'
 import { SnapshotReceiver, type ReceivedSnapshot } from './snapshot-receiver.ts'
 import { spendTime } from '../testing/many-connections.ts'
 import { SnapshotStream } from './snapshot-stream.ts'
-import { StreamTurns } from './stream-turns.ts'
 
 const SESSIONS = [[7n, 4000]] as const
 
@@ -60,7 +60,7 @@ describe('SnapshotStream', () => {
   it('shares 2 ms of a turn with other streams, each of which has its chunk in turn', async () => {
     const clock = new ManualClock()
     const spend = spendTime(clock)
-    const turns = new StreamTurns(clock)
+    const turns = new LaterTurns({ clock })
     const made: number[] = []
     let most = 0
     const immediate = clock.immediate.bind(clock)

@@ -1,5 +1,6 @@
 import { Writer } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
+import { LaterTurns } from '../core/later-turns.ts'
 import type { Tree, TreeCursor } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
@@ -9,7 +10,6 @@ import {
   writeNode,
   type SessionTimeouts,
 } from '../persistence/index.ts'
-import { StreamTurns } from './stream-turns.ts'
 import type { SnapshotSource } from './types.ts'
 
 const CHUNK_BYTES = 1 << 16
@@ -19,7 +19,7 @@ const CHUNK_NODES = 500
 export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uint8Array> {
   readonly zxid: Zxid
   readonly #tree: Tree
-  readonly #turns: StreamTurns
+  readonly #turns: LaterTurns
   readonly #cursor: TreeCursor
   readonly #writer = new Writer(1 << 17)
   readonly #tables: SnapshotTables
@@ -27,7 +27,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
   #state: 'new' | 'streaming' | 'ended' = 'new'
 
   /** Streams that have the same `turns` share them. */
-  constructor(tree: Tree, sessions: SessionTimeouts, clock: Clock, turns = new StreamTurns(clock)) {
+  constructor(tree: Tree, sessions: SessionTimeouts, clock: Clock, turns = new LaterTurns({ clock })) {
     this.#tree = tree
     this.#turns = turns
     this.zxid = tree.lastZxid

@@ -1,11 +1,12 @@
 import { FrameSplitter, ProtocolError } from '@zabra/protocol'
 import type { Address, Clock, Connection } from '@zabra/runtime'
+import { MAX_UNKNOWN_SERVERS } from './quorum-port.ts'
 import { ReadScheduler } from './read-scheduler.ts'
 
 /** Milliseconds of one turn of the event loop for the votes of one connection. */
 const TURN_MS = 2
-/** The same for a server that no configuration names: any program can be sixteen of them. */
-const UNKNOWN_TURN_MS = TURN_MS / 16
+/** The same for a server that no configuration names: all of them together have as much as one member. */
+const UNKNOWN_TURN_MS = TURN_MS / MAX_UNKNOWN_SERVERS
 
 /** The longest message that is accepted, as in Apache ZooKeeper. */
 export const MAX_MESSAGE_BYTES = 512 * 1024

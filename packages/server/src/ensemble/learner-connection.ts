@@ -35,7 +35,7 @@ export interface LearnerConnectionEvents {
 
 /**
  * The longest reply to a PING, which has 12 bytes for each touched session: more than a million sessions. A server that no configuration
- * names has a hundred thousand at most, as many as fit into a request: any program can be sixteen of them.
+ * names may report as many as fit into the longest request, a hundred thousand: one program may claim the ids of many servers.
  */
 const MAX_TOUCHES_BYTES = 16 << 20
 /** The longest packet of a learner that is not up to date: what it has stored. Anything else would take memory for a stranger. */
@@ -48,7 +48,7 @@ const SLICE_BYTES = 64 * 1024
  * more expensive: fewer acknowledgements and requests came together.
  */
 const TURN_MS = 5
-/** The same for a server that no configuration names: any program can be sixteen of them, which have as much as one member. */
+/** The same for a server that no configuration names: all of them together have as much as one member. */
 const UNKNOWN_TURN_MS = TURN_MS / MAX_UNKNOWN_SERVERS
 
 /** The packets that a learner may receive between NEWLEADER and UPTODATE, and UPTODATE. */

@@ -75,7 +75,7 @@ export class Learners {
   readonly #stopPermits: StopPermits
   /** Undefined where members share no secret of sessions. */
   readonly #secrets: SecretAuthority | undefined
-  /** The requests in flight of all servers that are not believed to be members: any program can be sixteen of them. */
+  /** The requests in flight of all servers that are not believed to be members: one program may claim the ids of many. */
   readonly #forwardedByUnknown = new ForwardedBytes(OBSERVER_LIMIT)
   #lastSeen: EnsembleConfiguration | undefined
   #nextId = 1

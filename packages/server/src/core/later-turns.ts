@@ -5,8 +5,8 @@ const RUN_MS = 2
 
 export interface LaterTurnsOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'immediate'>
-  /** Runs one turn. */
-  readonly runTurn: (action: () => void) => void
+  /** Runs one turn; it calls the action by default. */
+  readonly runTurn?: (action: () => void) => void
 }
 
 /**
@@ -29,6 +29,19 @@ export class LaterTurns {
     this.#schedule()
   }
 
+  /** Resolves to what `make` returns in a later turn, or rejects with what it throws. */
+  run<T>(make: () => T): Promise<T> {
+    return new Promise((resolve, reject) =>
+      this.add(() => {
+        try {
+          resolve(make())
+        } catch (error) {
+          reject(error)
+        }
+      }),
+    )
+  }
+
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
@@ -36,7 +49,7 @@ export class LaterTurns {
   }
 
   #run(): void {
-    const { clock, runTurn } = this.#options
+    const { clock, runTurn = (action) => action() } = this.#options
     const end = clock.monotonic() + RUN_MS
     const actions = this.#waiting
     this.#waiting = []

@@ -21,7 +21,7 @@ function fixture() {
     for (const run of due.splice(0)) run()
     return ran
   }
-  return { add, iterate, due }
+  return { turns, add, iterate, due }
 }
 
 it('turns run in their order, as many in an iteration of the event loop as fit into 2 ms', () => {
@@ -36,4 +36,12 @@ it('a turn that is added by another one runs in the next iteration, behind those
   add('b', 3)
   add('c', 0)
   expect([iterate(), due.length, iterate(), due.length]).toEqual(['ab', 1, 'cd', 0])
+})
+
+it('a turn that is run passes on what its function returns or throws', async () => {
+  const { turns, iterate } = fixture()
+  const [made, failed] = [turns.run(() => 1), turns.run(() => JSON.parse('') as number)]
+  iterate()
+  await expect(made).resolves.toBe(1)
+  await expect(failed).rejects.toThrow(SyntaxError)
 })
