@@ -164,6 +164,7 @@
 //   TargetPlatform
 //   VerificationRecord
 //   WrittenBackup
+//   ZXID_FIELDS
 //   chunksOf
 //   closeSessions
 //   digestText
@@ -417,6 +418,8 @@ export type LogManifest = z.infer<typeof logManifest>;
 export type Manifest = SnapshotManifest | LogManifest;
 
 export type SnapshotManifest = z.infer<typeof snapshotManifest>;
+
+export declare const ZXID_FIELDS: ReadonlySet<string>;
 
 declare const logManifest: z.ZodMiniObject<{
     format: z.ZodMiniLiteral<1>;

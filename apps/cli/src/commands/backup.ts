@@ -13,6 +13,7 @@ import {
   verifyDeep,
   verifyPieces,
   writeBackup,
+  ZXID_FIELDS,
   type BackupDefect,
   type Manifest,
   type SnapshotManifest,
@@ -299,7 +300,7 @@ const toJson = (manifest: Manifest): Record<string, unknown> => ({
   ...Object.fromEntries(
     Object.entries(manifest).map(([name, value]) => [
       name,
-      ZXIDS.has(name)
+      ZXID_FIELDS.has(name)
         ? hex(value as number)
         : name.toLowerCase().endsWith('time')
           ? new Date(value as number).toISOString()
@@ -307,5 +308,3 @@ const toJson = (manifest: Manifest): Record<string, unknown> => ({
     ]),
   ),
 })
-
-const ZXIDS = new Set(['zxid', 'exactAt', 'gapAfter', 'after', 'first', 'beforeLast', 'upTo'])

@@ -12,7 +12,7 @@ export type { S3Credentials } from './s3-target.ts'
 export { FolderTarget, type BackupTarget } from './target.ts'
 export { parseKey, type BackupKey } from './sealing.ts'
 export type { LogManifest, Manifest, SnapshotManifest } from './manifest.ts'
-export { manifestName } from './manifest.ts'
+export { manifestName, ZXID_FIELDS } from './manifest.ts'
 export { Catalog, openPiece, type BackupChain, type BackupGap, type BackupStore } from './catalog.ts'
 export { encodeLog } from './log-stream.ts'
 export {

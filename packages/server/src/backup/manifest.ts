@@ -98,7 +98,7 @@ export const manifestName = (manifest: Manifest): string =>
 export function encodeManifest(manifest: Manifest, cryptography: Cryptography): Uint8Array {
   const values = JSON.parse(
     JSON.stringify(manifest, (name, value: unknown) =>
-      ZXIDS.has(name) && typeof value === 'number' ? `0x${formatZxid(value)}` : value,
+      ZXID_FIELDS.has(name) && typeof value === 'number' ? `0x${formatZxid(value)}` : value,
     ),
   ) as Record<string, unknown>
   const sum = sumOf(values, cryptography)
@@ -123,7 +123,16 @@ export function decodeManifest(bytes: Uint8Array, name: string, cryptography: Cr
   )
 }
 
-const ZXIDS = new Set(['zxid', 'exactAt', 'gapAfter', 'after', 'first', 'beforeLast', 'upTo'])
+/** The fields of manifests that hold zxids, which are written in hexadecimal. */
+export const ZXID_FIELDS: ReadonlySet<string> = new Set([
+  'zxid',
+  'exactAt',
+  'gapAfter',
+  'after',
+  'first',
+  'beforeLast',
+  'upTo',
+])
 
 function parseObject(text: string, name: string): Record<string, unknown> {
   let value: unknown

@@ -24,7 +24,7 @@ import { dataLimits } from './data-limits.ts'
 import { DeferredReads } from './deferred-reads.ts'
 import { RequestThrottler, type ThrottledChannel } from './flow-control.ts'
 import { FlushQueue } from './flush-queue.ts'
-import { inSlices } from '../core/in-slices.ts'
+import { inSlices, inTurns } from '../core/in-slices.ts'
 import { LaterTurns } from '../core/later-turns.ts'
 import { PipelineRoom } from './pipeline-room.ts'
 import type { Command } from './protocol-detector.ts'
@@ -366,24 +366,9 @@ export class ClientService {
 
   async #end(applying: Iterable<void> | undefined, reason: string): Promise<void> {
     const { clock } = this.platform
-    const inTurns = <T>(items: Iterable<T>, handle: (item: T) => void): Promise<void> =>
-      new Promise((resolve, reject) => {
-        const guarded = (slice: () => void) => (): void => {
-          try {
-            slice()
-          } catch (error) {
-            reject(error)
-          }
-        }
-        inSlices(items, handle, {
-          now: () => clock.monotonic(),
-          runLater: (slice) => clock.immediate(guarded(slice)),
-          done: resolve,
-        })
-      })
-    const closed = inTurns(this.connections, (channel) => channel.destroy('role_ended', reason))
+    const closed = inTurns(this.connections, (channel) => channel.destroy('role_ended', reason), clock)
     try {
-      await Promise.all([closed, inTurns(applying ?? [], () => {})])
+      await Promise.all([closed, inTurns(applying ?? [], () => {}, clock)])
     } catch (error) {
       this.#onFailure(error)
     }

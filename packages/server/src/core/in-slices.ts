@@ -1,3 +1,5 @@
+import type { Clock } from '@zabra/runtime'
+
 /** The most items of one turn of the event loop, and the most milliseconds for them. */
 export const ITEMS_PER_TURN = 100
 export const SLICE_MS = 2
@@ -33,4 +35,23 @@ export function inSlices<T>(
     turns.runLater(slice)
   }
   slice()
+}
+
+/** Does the same on a clock. Resolves after the last item, or rejects with what `handle` or `items` throws. */
+export function inTurns<T>(
+  items: Iterable<T>,
+  handle: (item: T) => void,
+  clock: Pick<Clock, 'monotonic' | 'immediate'>,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const runLater = (slice: () => void): void =>
+      clock.immediate(() => {
+        try {
+          slice()
+        } catch (error) {
+          reject(error)
+        }
+      })
+    inSlices(items, handle, { now: () => clock.monotonic(), runLater, done: resolve })
+  })
 }
