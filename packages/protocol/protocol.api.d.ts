@@ -112,6 +112,7 @@
 //   aclEquals
 //   adler32
 //   allocateBuffer
+//   concatBytes
 //   copyRange
 //   counterOf
 //   crc32
@@ -1592,6 +1593,8 @@ export interface PooledBuffer {
 }
 
 export declare function allocateBuffer(bytes: number): PooledBuffer;
+
+export declare function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer>;
 
 export declare function copyRange(from: DataView, start: number, end: number, into: DataView, at: number): void;
 

@@ -235,7 +235,7 @@ export {
 } from './multi.ts'
 export { ProtocolError } from './wire/error.ts'
 export { Reader } from './wire/reader.ts'
-export { allocateBuffer, BufferPool, copyRange, type PooledBuffer } from './wire/buffers.ts'
+export { allocateBuffer, BufferPool, concatBytes, copyRange, type PooledBuffer } from './wire/buffers.ts'
 export { Writer } from './wire/writer.ts'
 export { FrameSplitter } from './wire/frames.ts'
 export type { FrameSplitterOptions } from './wire/frames.ts'

@@ -1,4 +1,5 @@
 import {
+  concatBytes,
   DigestMd5Client,
   DigestMd5Server,
   FrameSplitter,
@@ -302,7 +303,7 @@ describe('random and damaged bytes on the quorum port', () => {
     { timeout: LONG },
     (phase) =>
       fuzz({
-        samples: [...ofLearner, concat(ofLearner), concat(ofLearner.slice(0, 4))],
+        samples: [...ofLearner, concatBytes(ofLearner), concatBytes(ofLearner.slice(0, 4))],
         share: 0.2,
         decode: (bytes, random) => {
           const harness = leaderIn(phase)
@@ -334,7 +335,7 @@ describe('random and damaged bytes on the quorum port', () => {
     { timeout: LONG },
     (phase) =>
       fuzz({
-        samples: [...ofLeader, concat(ofLeader.slice(0, 2)), concat(ofLeader.slice(4))],
+        samples: [...ofLeader, concatBytes(ofLeader.slice(0, 2)), concatBytes(ofLeader.slice(4))],
         share: 0.2,
         decode: (bytes, random) => {
           const harness = learnerIn(phase)
@@ -423,9 +424,9 @@ describe('random and damaged bytes of a login between members', () => {
       )
       await clock.untilIdle()
       await loggedIn
-      const valid = concat(recorded)
+      const valid = concatBytes(recorded)
       await fuzz({
-        samples: [valid, concat([valid, text('and the first packet')])],
+        samples: [valid, concatBytes([valid, text('and the first packet')])],
         decode: (bytes, source) => {
           const reader = method.accept(silent[0]!, 'quorum')
           for (const chunk of chunksOf(source, bytes)) {
@@ -530,7 +531,7 @@ describe('random and damaged files', () => {
   it('as a snapshot of a leader are installed or refused', { timeout: LONG }, async () => {
     const source = new DatabaseFixture().source(new LeaderHistory().createRange(1, 1, 5))
     await fuzz({
-      samples: [concat(await source.chunks)],
+      samples: [concatBytes(await source.chunks)],
       share: 0.2,
       decode: async (bytes, random) => {
         const chunks = chunksOf(random, bytes)
@@ -615,7 +616,3 @@ describe('random and damaged text', () => {
     }),
   )
 })
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  return new Uint8Array(Buffer.concat(parts))
-}

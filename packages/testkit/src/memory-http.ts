@@ -1,3 +1,4 @@
+import { concatBytes } from '@zabra/protocol'
 import {
   NetworkError,
   type Address,
@@ -78,17 +79,8 @@ async function bytesOf(body: string | Uint8Array | AsyncIterable<string | Uint8A
   if (body instanceof Uint8Array) return body
   if (typeof body === 'string') return new TextEncoder().encode(body)
   const chunks: Uint8Array[] = []
-  let length = 0
   for await (const chunk of body) {
-    const bytes = typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk.slice()
-    chunks.push(bytes)
-    length += bytes.length
+    chunks.push(typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk.slice())
   }
-  const all = new Uint8Array(length)
-  let at = 0
-  for (const chunk of chunks) {
-    all.set(chunk, at)
-    at += chunk.length
-  }
-  return all
+  return concatBytes(chunks)
 }

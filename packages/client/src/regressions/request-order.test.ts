@@ -1,3 +1,4 @@
+import { concatBytes } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { client, other, setupEachTest, world } from '../testing/setup.ts'
 
@@ -20,12 +21,7 @@ it.each([false, true])(
     await world.settle()
     if (inOneChunk) {
       delete world.faults.toClient
-      const all = new Uint8Array(held.reduce((sum, one) => sum + one.length, 0))
-      let at = 0
-      for (const one of held) {
-        all.set(one, at)
-        at += one.length
-      }
+      const all = concatBytes(held)
       connection.deliver(all)
     }
     const watch = await world.outcome(watching)

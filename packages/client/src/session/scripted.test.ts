@@ -1,4 +1,4 @@
-import { ErrorCode, EventType, OpCode, Xid } from '@zabra/protocol'
+import { concatBytes, ErrorCode, EventType, OpCode, Xid } from '@zabra/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ZooKeeperClient } from '../client.ts'
 import { AuthFailedError, ThrottledError, UnknownServerError } from '../errors.ts'
@@ -195,12 +195,7 @@ describe('the order of replies and events', () => {
       eventBytes(EventType.NodeCreated, '/a/b', -1n),
       replyBytes(requested[2]!.xid, { zxid: 7n, body: data('v3') }),
     ]
-    const stream = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-    let at = 0
-    for (const part of parts) {
-      stream.set(part, at)
-      at += part.length
-    }
+    const stream = concatBytes(parts)
     for (const chunk of cut(stream)) {
       server.lastConnection.raw.write(chunk)
       await world.settle()
@@ -229,12 +224,7 @@ describe('thousands of frames in one chunk', () => {
     const reads = Array.from({ length: 20_000 }, () => client.exists('/a'))
     await world.settle()
     const frames = requested.map(({ xid }) => replyBytes(xid, { err: ErrorCode.NONODE }))
-    const stream = new Uint8Array(frames.reduce((sum, { length }) => sum + length, 0))
-    let at = 0
-    for (const frame of frames) {
-      stream.set(frame, at)
-      at += frame.length
-    }
+    const stream = concatBytes(frames)
     world.network.chunkBytes = 1 << 30
     server.lastConnection.raw.write(stream)
     expect(new Set(await run(Promise.all(reads)))).toEqual(new Set([undefined]))

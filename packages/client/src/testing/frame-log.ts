@@ -1,4 +1,4 @@
-import { OpCode, Reader, readConnectRequest, readMultiRequest, Xid } from '@zabra/protocol'
+import { concatBytes, OpCode, Reader, readConnectRequest, readMultiRequest, Xid } from '@zabra/protocol'
 
 const names = new Map<number, string>(Object.entries(OpCode).map(([name, code]) => [code, name]))
 
@@ -15,7 +15,7 @@ export class FrameLog {
 
   /** Adds the next bytes of a connection. */
   take(connection: object, chunk: Uint8Array): void {
-    let bytes = join(this.#partialFrames.get(connection) ?? new Uint8Array(0), chunk)
+    let bytes = concatBytes([this.#partialFrames.get(connection) ?? new Uint8Array(0), chunk])
     for (;;) {
       if (bytes.length < 4) break
       const length = new DataView(bytes.buffer, bytes.byteOffset).getInt32(0)
@@ -43,11 +43,4 @@ export class FrameLog {
     const path = reader.remaining > 4 && name !== 'multi' ? reader.string() : ''
     return path ? `${name} ${path}` : name
   }
-}
-
-function join(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length)
-  both.set(a)
-  both.set(b, a.length)
-  return both
 }

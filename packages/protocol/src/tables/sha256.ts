@@ -1,13 +1,15 @@
 /** SHA-256 and HMAC (RFC 2104) in JavaScript, since Web Crypto is asynchronous. For a few hundred bytes; it is not made for speed. */
 
+import { concatBytes } from '../wire/buffers.ts'
+
 const BLOCK_BYTES = 64
 
 /** Returns the authentication code of a message under a key, 32 bytes. */
 export function hmacSha256(key: Uint8Array, message: Uint8Array): Uint8Array {
   const padded = new Uint8Array(BLOCK_BYTES)
   padded.set(key.length > BLOCK_BYTES ? sha256(key) : key)
-  const inner = sha256(concat(xor(padded, 0x36), message))
-  return sha256(concat(xor(padded, 0x5c), inner))
+  const inner = sha256(concatBytes([xor(padded, 0x36), message]))
+  return sha256(concatBytes([xor(padded, 0x5c), inner]))
 }
 
 /** Returns the hash of a message, 32 bytes. */
@@ -67,13 +69,6 @@ function compress(state: Int32Array, words: Int32Array): void {
 const rotate = (value: number, bits: number): number => (value >>> bits) | (value << (32 - bits))
 
 const xor = (bytes: Uint8Array, mask: number): Uint8Array => bytes.map((byte) => byte ^ mask)
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const all = new Uint8Array(a.length + b.length)
-  all.set(a)
-  all.set(b, a.length)
-  return all
-}
 
 /** The square roots of the first 8 primes: 32 bits behind the point. */
 const INITIAL = [

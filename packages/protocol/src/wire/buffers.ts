@@ -16,6 +16,17 @@ export function allocateBuffer(bytes: number): PooledBuffer {
   return { bytes: array, view: new DataView(array.buffer) }
 }
 
+/** Returns the bytes of all parts, in their order, in an array of its own. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
 /**
  * A pool of buffers.
  *

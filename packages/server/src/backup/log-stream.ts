@@ -1,4 +1,4 @@
-import { formatZxid, Writer, adler32 } from '@zabra/protocol'
+import { concatBytes, formatZxid, Writer, adler32 } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import {
   ENTRY_END,
@@ -91,7 +91,7 @@ export class LogStreamCheck {
   }
 
   #push(chunk: Uint8Array): void {
-    const bytes = this.#rest.length === 0 ? chunk : concat(this.#rest, chunk)
+    const bytes = this.#rest.length === 0 ? chunk : concatBytes([this.#rest, chunk])
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     let at = 0
     if (!this.#isPastHeader && bytes.length >= LOG_HEADER_BYTES) {
@@ -132,10 +132,3 @@ export class LogStreamCheck {
 
 const notLog = (what: string): BackupError =>
   new BackupError(`Expected a log from the server, got something else: ${what}. Try again.`)
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length)
-  both.set(a)
-  both.set(b, a.length)
-  return both
-}

@@ -1,3 +1,4 @@
+import { concatBytes } from '@zabra/protocol'
 import { DiskError, type Clock, type Cryptography, type DiskReader } from '@zabra/runtime'
 import { AwsV4Signer } from 'aws4fetch'
 import { TargetError } from './errors.ts'
@@ -484,11 +485,5 @@ async function bodyOf(response: Response, max: number): Promise<Uint8Array> {
     if (length > max) throw new TargetError(`Expected an answer of at most ${max} bytes from the store.`)
     chunks.push(bytes)
   }
-  const all = new Uint8Array(length)
-  let at = 0
-  for (const chunk of chunks) {
-    all.set(chunk, at)
-    at += chunk.length
-  }
-  return all
+  return concatBytes(chunks)
 }

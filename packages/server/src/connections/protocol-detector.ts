@@ -1,3 +1,5 @@
+import { concatBytes } from '@zabra/protocol'
+
 /** A four-letter command at the start of a connection. */
 export interface Command {
   readonly name: string
@@ -23,7 +25,7 @@ export class ProtocolDetector {
 
   /** Adds bytes. Returns undefined while more are needed. */
   push(chunk: Uint8Array): DetectedProtocol | undefined {
-    const bytes = this.#bytes.length === 0 ? chunk : concat(this.#bytes, chunk)
+    const bytes = this.#bytes.length === 0 ? chunk : concatBytes([this.#bytes, chunk])
     const command = bytes.length < 4 ? undefined : this.#commandIn(bytes)
     if (bytes.length >= 4 && command === undefined) return { kind: 'frames', bytes }
     if (command !== undefined && bytes.length >= 4 + command.argumentBytes) {
@@ -43,11 +45,4 @@ export function foreignProtocolOf(bytes: Uint8Array): string | undefined {
   const text = String.fromCharCode(...bytes.subarray(0, 4096))
   if (!HTTP_METHODS.test(text)) return undefined
   return /^upgrade: *websocket/im.test(text) ? 'WebSocket' : 'HTTP'
-}
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length)
-  both.set(a)
-  both.set(b, a.length)
-  return both
 }

@@ -1,3 +1,4 @@
+import { concatBytes } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import type { LearnerSessions } from '../core/sessions/index.ts'
 import { encodeTouches } from '../core/zab/index.ts'
@@ -19,8 +20,8 @@ export const mostReported = (isMember: boolean, juteMaxBufferBytes: number): num
   isMember ? MAX_REPORTED : Math.min(MAX_IN_A_REQUEST, Math.floor(juteMaxBufferBytes / SESSION_BYTES))
 
 /**
- * Takes up to `most` of the sessions that were touched, for the one answer to a PING: a leader counts the answers. Resolves to its data where they are
- * very many, which are taken over turns of the event loop.
+ * Takes up to `most` of the sessions that were touched, for the one answer to a PING: a leader counts the answers. Returns the data of the
+ * report; a promise of them where very many sessions are taken over turns of the event loop.
  */
 export function takeReport(
   sessions: LearnerSessions,
@@ -28,32 +29,21 @@ export function takeReport(
   clock: Pick<Clock, 'immediate'>,
 ): Uint8Array | Promise<Uint8Array> {
   // Those that are touched meanwhile come into the next report.
-  let left = Math.min(sessions.unreported, most)
-  const take = (): Uint8Array => {
-    const now = Math.min(left, REPORTED_PER_TURN)
-    left -= now
-    return encodeTouches(sessions.takeTouched(now))
-  }
-  const first = take()
-  return left === 0 ? first : takeRest(first, take, () => left, clock)
+  const count = Math.min(sessions.unreported, most)
+  return count <= REPORTED_PER_TURN
+    ? encodeTouches(sessions.takeTouched(count))
+    : takeOverTurns(sessions, count, clock)
 }
 
-async function takeRest(
-  first: Uint8Array,
-  take: () => Uint8Array,
-  left: () => number,
+async function takeOverTurns(
+  sessions: LearnerSessions,
+  count: number,
   clock: Pick<Clock, 'immediate'>,
 ): Promise<Uint8Array> {
-  const parts = [first]
-  while (left() > 0) {
-    await new Promise<void>((resolve) => clock.immediate(resolve))
-    parts.push(take())
+  const parts: Uint8Array[] = []
+  for (let left = count; left > 0; left -= REPORTED_PER_TURN) {
+    if (parts.length > 0) await new Promise<void>((resolve) => clock.immediate(resolve))
+    parts.push(encodeTouches(sessions.takeTouched(Math.min(left, REPORTED_PER_TURN))))
   }
-  const report = new Uint8Array(parts.reduce((bytes, { length }) => bytes + length, 0))
-  let at = 0
-  for (const part of parts) {
-    report.set(part, at)
-    at += part.length
-  }
-  return report
+  return concatBytes(parts)
 }

@@ -1,3 +1,5 @@
+import { concatBytes } from '@zabra/protocol'
+
 /** Header of a snappy-java stream: magic, version, lowest compatible version (disk-format 7.9). */
 const STREAM_HEADER = new Uint8Array([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0, 0, 0, 0, 1, 0, 0, 0, 1])
 const BLOCK_BYTES = 1 << 15
@@ -133,7 +135,7 @@ export class SnappyCompressor {
       new DataView(length.buffer).setInt32(0, block.length)
       parts.push(length, block)
     }
-    return Promise.resolve(joined(parts))
+    return Promise.resolve(concatBytes(parts))
   }
 
   end(): Promise<Uint8Array> {
@@ -147,7 +149,7 @@ export class SnappyDecompressor {
   #hasStarted = false
 
   async write(bytes: Uint8Array): Promise<Uint8Array> {
-    this.#pending = joined([this.#pending, bytes])
+    this.#pending = concatBytes([this.#pending, bytes])
     let at = 0
     if (!this.#hasStarted) {
       if (this.#pending.length < STREAM_HEADER.length) return new Uint8Array(0)
@@ -168,7 +170,7 @@ export class SnappyDecompressor {
       at += 4 + length
     }
     this.#pending = this.#pending.slice(at)
-    return joined(parts)
+    return concatBytes(parts)
   }
 
   async end(): Promise<Uint8Array> {
@@ -176,14 +178,4 @@ export class SnappyDecompressor {
       throw new RangeError('Expected the rest of a Snappy block, got the end of the file')
     return new Uint8Array(0)
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    out.set(part, at)
-    at += part.length
-  }
-  return out
 }

@@ -1,4 +1,4 @@
-import { ProtocolError } from '@zabra/protocol'
+import { concatBytes, ProtocolError } from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -96,16 +96,16 @@ export function damaged(random: SeededRandom, samples: readonly Uint8Array[]): U
         bytes = bytes.slice(0, at)
         break
       case 3:
-        bytes = concat(bytes.subarray(0, at), random.bytes(random.below(20)), bytes.subarray(at))
+        bytes = concatBytes([bytes.subarray(0, at), random.bytes(random.below(20)), bytes.subarray(at)])
         break
       case 4:
-        bytes = concat(bytes.subarray(0, at), bytes.subarray(to))
+        bytes = concatBytes([bytes.subarray(0, at), bytes.subarray(to)])
         break
       case 5:
-        bytes = concat(bytes.subarray(0, to), bytes.subarray(at))
+        bytes = concatBytes([bytes.subarray(0, to), bytes.subarray(at)])
         break
       case 6:
-        bytes = concat(bytes.subarray(0, at), pick(samples).subarray(random.below(16)))
+        bytes = concatBytes([bytes.subarray(0, at), pick(samples).subarray(random.below(16))])
         break
       default:
         if (at + 4 <= bytes.length)
@@ -122,8 +122,4 @@ export function* chunksOf(random: SeededRandom, bytes: Uint8Array): Generator<Ui
     yield bytes.slice(at, end)
     at = end
   }
-}
-
-function concat(...parts: readonly Uint8Array[]): Uint8Array {
-  return new Uint8Array(Buffer.concat(parts))
 }

@@ -1,4 +1,4 @@
-import { Reader, Writer } from '@zabra/protocol'
+import { concatBytes, Reader, Writer } from '@zabra/protocol'
 import { hasClusterId, NO_CLUSTER, type ClusterId, type FeatureState } from '../quorum/index.ts'
 import { readFeatureState, writeFeatureState } from './feature-report.ts'
 
@@ -67,10 +67,5 @@ export function decodeMemberExtension(bytes: Uint8Array | null, offset = 0): Mem
 }
 
 /** Returns a payload with an extension behind it. */
-export function withExtension(payload: Uint8Array, extension: MemberExtension): Uint8Array {
-  const encoded = encodeMemberExtension(extension)
-  const extended = new Uint8Array(payload.length + encoded.length)
-  extended.set(payload)
-  extended.set(encoded, payload.length)
-  return extended
-}
+export const withExtension = (payload: Uint8Array, extension: MemberExtension): Uint8Array =>
+  concatBytes([payload, encodeMemberExtension(extension)])
