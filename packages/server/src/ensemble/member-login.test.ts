@@ -1,17 +1,16 @@
 import { Writer } from '@zabra/protocol'
+import type { Address } from '@zabra/runtime'
 import { nodeNetwork, nodePlatform } from '@zabra/runtime/node'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { decodeLearnerInfo, encodeLearnerInfo, PacketType, writePacket } from '../core/zab/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { connectToMaster } from './connect-to-master.ts'
 import type { MemberContext } from './context.ts'
 import { encodeHello } from './election-hello.ts'
 import { LoginBuffer } from './member-login.ts'
-import { createQuorumPort } from './quorum-port.ts'
 import { SaslLogin } from './sasl-login.ts'
 import { SecretLogin } from './secret-login.ts'
-import { hostOf, MemberSecurityFixture, TestLogger } from './testing/member-security-fixture.ts'
+import { followerInfo, hostOf, MemberSecurityFixture } from './testing/member-security-fixture.ts'
 
 let fixture: MemberSecurityFixture
 beforeEach(() => void (fixture = new MemberSecurityFixture()))
@@ -33,59 +32,19 @@ const sasl = {
 const secret = { ...plain, quorumSecret: 'x'.repeat(40) } satisfies Partial<ServerSettings>
 const MAGIC = '5f2435013501edcc'
 
-/** A leader's quorum port, and a way to connect to it as a learner. */
-async function quorumPort(settings: ServerSettings) {
-  const log = new TestLogger()
-  const identified: string[] = []
-  const security = fixture.security(settings)
-  const port = createQuorumPort(
-    {
-      settings,
-      platform: nodePlatform({ logger: log }),
-      security,
-      membership: { member: () => ({}) },
-      cluster: { refusalOf: () => undefined },
-      features: { refusalOf: () => undefined },
-    } as unknown as MemberContext,
-    [{ host: hostOf(1), port: 0 }],
-    {
-      learners: () => [],
-      identified: ({ data }, connection) => {
-        const isAuthenticated = security.isAuthenticated(connection)
-        identified.push(
-          `server ${decodeLearnerInfo(data).serverId}${isAuthenticated ? ', authenticated' : ''}`,
-        )
-        connection.destroy()
-      },
-    },
-  )
-  await port.open()
-  return {
-    port,
-    log,
-    identified,
-    connect(learner: ServerSettings, learnerSecurity = fixture.security(learner)) {
-      const context = {
-        settings: learner,
-        platform: nodePlatform(),
-        security: learnerSecurity,
-        membership: { addressesOf: () => port.addresses },
-      } as unknown as MemberContext
-      const { signal } = new AbortController()
-      return connectToMaster(context, { leader: 1, isObserver: false, signal })
-    },
-  }
-}
-
-function followerInfo(serverId: number): Uint8Array {
-  const writer = new Writer()
-  writePacket(
-    writer,
-    PacketType.followerInfo,
-    0,
-    encodeLearnerInfo({ serverId, protocolVersion: 0x10000, configVersion: 0 }),
-  )
-  return writer.take()
+/** Connects to the quorum port of server 1 as a learner. */
+function connect(
+  { port }: { readonly port: { readonly addresses: readonly Address[] } },
+  learner: ServerSettings,
+  security = fixture.security(learner),
+): ReturnType<typeof connectToMaster> {
+  const context = {
+    settings: learner,
+    platform: nodePlatform(),
+    security,
+    membership: { addressesOf: () => port.addresses },
+  } as unknown as MemberContext
+  return connectToMaster(context, { leader: 1, isObserver: false, signal: new AbortController().signal })
 }
 
 describe.each([
@@ -111,18 +70,17 @@ describe.each([
   })
 
   it('follow on the quorum port, where both sides are authenticated', async () => {
-    const leader = await quorumPort(fixture.settings(1, login))
+    const leader = await fixture.quorumPort(fixture.settings(1, login))
     const settings = fixture.settings(2, login)
     const security = fixture.security(settings)
-    const { connection } = await leader.connect(settings, security)
+    const { connection } = await connect(leader, settings, security)
     expect(security.isAuthenticated(connection)).toBe(true)
     const closed = new Promise<void>((resolve) =>
       connection.setHandler({ data() {}, drain() {}, closed: () => resolve() }),
     )
     connection.write(followerInfo(2))
     await closed
-    expect(leader.identified).toEqual(['server 2, authenticated'])
-    await leader.port.close()
+    expect(leader.identified).toEqual([{ serverId: 2, isAuthenticated: true }])
   })
 
   it('refuse a server that does not log in', async () => {
@@ -261,8 +219,8 @@ describe('a login with a shared secret', () => {
   })
 
   it('as one server does not let another id follow', async () => {
-    const leader = await quorumPort(fixture.settings(1, secret))
-    const { connection } = await leader.connect(fixture.settings(3, secret))
+    const leader = await fixture.quorumPort(fixture.settings(1, secret))
+    const { connection } = await connect(leader, fixture.settings(3, secret))
     const closed = new Promise<void>((resolve) =>
       connection.setHandler({ data() {}, drain() {}, closed: () => resolve() }),
     )
@@ -270,7 +228,6 @@ describe('a login with a shared secret', () => {
     await closed
     expect(await leader.log.matching(/was closed/)).toContain('it has logged in as server 3 and claims')
     expect(leader.identified).toEqual([])
-    await leader.port.close()
   })
 
   it('is not proved by what its own side has sent', async () => {

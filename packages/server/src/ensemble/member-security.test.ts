@@ -1,16 +1,13 @@
 // oxlint-disable no-restricted-imports -- certificates are files
 import { readFileSync } from 'node:fs'
-import { Writer } from '@zabra/protocol'
 import { nodeNetwork, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
-import { decodeLearnerInfo, encodeLearnerInfo, PacketType, writePacket } from '../core/zab/index.ts'
-import type { ServerSettings } from '../settings/index.ts'
 import { connectToMaster } from './connect-to-master.ts'
 import type { MemberContext } from './context.ts'
 import { encodeHello } from './election-hello.ts'
-import { createQuorumPort } from './quorum-port.ts'
 import {
+  followerInfo,
   hostOf,
   TestLogger,
   MemberSecurityFixture,
@@ -20,40 +17,6 @@ import {
 let fixture: MemberSecurityFixture
 beforeEach(() => void (fixture = new MemberSecurityFixture()))
 afterEach(() => fixture.close())
-
-function followerInfo(serverId: number): Uint8Array {
-  const writer = new Writer()
-  const info = encodeLearnerInfo({ serverId, protocolVersion: 0x10000, configVersion: 0 })
-  writePacket(writer, PacketType.followerInfo, 0, info)
-  return writer.take()
-}
-
-/** Opens a quorum port that closes each connection once it is identified. */
-async function quorumPort(settings: ServerSettings, log = new TestLogger()) {
-  const identified: [number, boolean][] = []
-  const security = fixture.security(settings, log)
-  const port = createQuorumPort(
-    {
-      settings,
-      platform: nodePlatform({ logger: log }),
-      security,
-      membership: { member: () => ({}) },
-      cluster: { refusalOf: () => undefined },
-      features: { refusalOf: () => undefined },
-      peerAddresses: { refusal: () => undefined },
-    } as unknown as MemberContext,
-    [{ host: hostOf(1), port: 0 }],
-    {
-      learners: () => [],
-      identified: ({ data }, connection) => {
-        identified.push([decodeLearnerInfo(data).serverId, security.isAuthenticated(connection)])
-        connection.destroy()
-      },
-    },
-  )
-  await port.open()
-  return { port, log, identified, security }
-}
 
 type BadCertificate = Pick<StoreOptions, 'from' | 'days'> & { readonly isForeign?: boolean }
 
@@ -190,7 +153,7 @@ describe('a certificate', () => {
   })
 
   it('of another member is refused on the quorum port too', async () => {
-    const { port, log, identified } = await quorumPort(fixture.settings(1))
+    const { port, log, identified } = await fixture.quorumPort(fixture.settings(1))
     const [address] = port.addresses
     const packet = followerInfo(2)
     const [right, wrong] = [
@@ -203,8 +166,7 @@ describe('a certificate', () => {
     expect(identified).toEqual([])
     const two = await fixture.dial(fixture.networkWith(right), address!, packet)
     await two.closed
-    expect(identified).toEqual([[2, true]])
-    await port.close()
+    expect(identified).toEqual([{ serverId: 2, isAuthenticated: true }])
   })
 
   it('names a host by a common name only: it is refused', async () => {
@@ -253,7 +215,7 @@ describe('ssl.quorum files', () => {
     }
     const kept = { ...settings, quorumKeyStoreLocation: testdata('kept.pem') }
     const one = await fixture.elections(1, kept)
-    const { port, log, identified, security } = await quorumPort(fixture.settings(1, kept))
+    const { port, log, identified, security } = await fixture.quorumPort(fixture.settings(1, kept))
     const revoked = { ...settings, quorumKeyStoreLocation: testdata('revoked.pem') }
     const two = await fixture.elections(2, { ...revoked, quorumCrl: false })
     const network = tlsNetwork({
@@ -265,7 +227,7 @@ describe('ssl.quorum files', () => {
       (await fixture.dial(network, port.addresses[0]!, followerInfo(2))).closed
     await follow()
     one.connections.send(2, text('x'))
-    expect([await two.messages(1), identified]).toEqual([['1: x'], [[2, false]]])
+    expect([await two.messages(1), identified]).toEqual([['1: x'], [{ serverId: 2, isAuthenticated: false }]])
 
     fixture.file('revoked.crl', readFileSync(testdata('revoking.crl'), 'utf8'))
     for (const member of [one.security, security]) await member.reload()
@@ -277,7 +239,6 @@ describe('ssl.quorum files', () => {
     ).closed
     expect(await one.log.matching(/CERT_REVOKED/)).toContain('election port')
     await expect(one.security.network.connect(two.address)).rejects.toThrow(/revoked/i)
-    await port.close()
   })
 
   it('may be PKCS #12, with the password in a file', async () => {

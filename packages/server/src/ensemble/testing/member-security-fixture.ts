@@ -2,13 +2,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Writer } from '@zabra/protocol'
 import type { Address, Connection, Logger, Network } from '@zabra/runtime'
 import { nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
 import type { ServerId } from '../../core/quorum/index.ts'
+import { decodeLearnerInfo, encodeLearnerInfo, PacketType, writePacket } from '../../core/zab/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
+import type { MemberContext } from '../context.ts'
 import { ElectionConnections, electionConnectionDefaults } from '../election-connections.ts'
 import { MemberSecurity } from '../member-security.ts'
+import { createQuorumPort } from '../quorum-port.ts'
 
 /** Returns the host of a member: each has an address of its own on loopback. */
 export const hostOf = (id: ServerId): string => `127.0.0.${id}`
@@ -21,6 +25,14 @@ export interface StoreOptions {
   readonly authority?: ReturnType<typeof createAuthority>
   readonly from?: Date
   readonly days?: number
+}
+
+/** Returns the first packet of a follower. */
+export function followerInfo(serverId: ServerId): Uint8Array {
+  const writer = new Writer()
+  const info = encodeLearnerInfo({ serverId, protocolVersion: 0x10000, configVersion: 0 })
+  writePacket(writer, PacketType.followerInfo, 0, info)
+  return writer.take()
 }
 
 /** Collects log lines, and wakes a test that waits for one. */
@@ -148,6 +160,35 @@ export class MemberSecurityFixture {
         return received
       },
     }
+  }
+
+  /** Opens the quorum port of server 1, which closes each connection once it is identified. */
+  async quorumPort(settings: ServerSettings, log = new TestLogger()) {
+    const identified: { readonly serverId: ServerId; readonly isAuthenticated: boolean }[] = []
+    const security = this.security(settings, log)
+    const port = createQuorumPort(
+      {
+        settings,
+        platform: nodePlatform({ logger: log }),
+        security,
+        membership: { member: () => ({}) },
+        cluster: { refusalOf: () => undefined },
+        features: { refusalOf: () => undefined },
+        peerAddresses: { refusal: () => undefined },
+      } as unknown as MemberContext,
+      [{ host: hostOf(1), port: 0 }],
+      {
+        learners: () => [],
+        identified: ({ data }, connection) => {
+          const { serverId } = decodeLearnerInfo(data)
+          identified.push({ serverId, isAuthenticated: security.isAuthenticated(connection) })
+          connection.destroy()
+        },
+      },
+    )
+    await port.open()
+    this.#closes.push(() => port.close())
+    return { port, log, identified, security }
   }
 
   /** Opens a connection with the certificate in a store, and collects what happens to it. */
