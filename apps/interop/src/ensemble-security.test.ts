@@ -5,7 +5,9 @@ import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { runUnderLoad } from './ensemble/load-run.ts'
-import { outputs } from './ensemble/same-trees.ts'
+import { waitForMaster } from './ensemble/observer-master.ts'
+import { expectSameTrees, outputs, writeThroughAll } from './ensemble/same-trees.ts'
+import { freePort } from './harness/ports.ts'
 import { seedFromEnv } from './harness/prng.ts'
 import { describeWith, isLong, missingRequirements } from './harness/requirements.ts'
 import { scratch, type Kind } from './harness/servers.ts'
@@ -18,6 +20,8 @@ type SettingsOf = (id: number, kind: Kind) => Config
 const voterIds = [1, 2, 3]
 const observerIds = [4, 5]
 const kindsWith = (apache: Kind): readonly Kind[] => ['zabra', apache, 'zabra', 'zabra', apache]
+
+const hostOf = (id: number): string => `127.0.0.${id}`
 
 /** The words with which Zabra logs that a member has refused its login. */
 const refusalBy = (id: number): string =>
@@ -59,8 +63,9 @@ function tlsSettings(dir: string): SettingsOf {
     execFileSync(process.execPath, [zabra, 'cert', ...args, '--dir', dir], { stdio: 'pipe' })
   cert('init-ca')
   const authority = join(dir, 'authority.pem')
+  const hosts = ['localhost', ...[...voterIds, ...observerIds].map(hostOf)].join(',')
   for (const id of [...voterIds, ...observerIds]) {
-    cert('issue', '--member', String(id), '--hosts', 'localhost,127.0.0.1')
+    cert('issue', '--member', String(id), '--hosts', hosts)
     const store = join(dir, `server-${id}.p12`)
     const args = ['-export', '-in', join(dir, `server-${id}.pem`), '-out', store, '-passout', 'pass:secret']
     execFileSync('openssl', ['pkcs12', ...args], { stdio: 'pipe' })
@@ -100,6 +105,26 @@ function negotiatedVersion(port: number, dir: string): Promise<string | null> {
   })
 }
 
+/** Returns the options of an ensemble whose members log in by SASL, and what writes the password of those that connect. */
+function saslLogins() {
+  const file = join(scratch('quorum-sasl'), 'jaas.conf')
+  return {
+    writePassword: (password: string): void => {
+      const module = 'org.apache.zookeeper.server.auth.DigestLoginModule required'
+      const server = `QuorumServer {\n  ${module}\n  user_quser="secret";\n};\n`
+      const learner = `QuorumLearner {\n  ${module}\n  username="quser"\n  password="${password}";\n};\n`
+      writeFileSync(file, server + learner)
+    },
+    config: {
+      'quorum.auth.enableSasl': 'true',
+      'quorum.auth.learnerRequireSasl': 'true',
+      'quorum.auth.serverRequireSasl': 'true',
+    },
+    // The clients of Apache ZooKeeper 3.9 know no DIGEST-MD5 in its FIPS mode.
+    javaFlags: [`-Djava.security.auth.login.config=${file}`, '-Dzookeeper.fips-mode=false'],
+  }
+}
+
 let certificates: { readonly dir: string; readonly settings: SettingsOf } | undefined
 
 /** Returns the folder of the certificates, which are made once, and the settings that name them. */
@@ -113,24 +138,8 @@ const suite = (apache: Kind, { rolls }: { readonly rolls: boolean }): void => {
   const kinds = kindsWith(apache)
 
   it('closes connections with a wrong login by SASL, and serves writes under each voter with the right one', async () => {
-    const file = join(scratch('quorum-sasl'), 'jaas.conf')
-    const writePassword = (password: string): void => {
-      const module = 'org.apache.zookeeper.server.auth.DigestLoginModule required'
-      const server = `QuorumServer {\n  ${module}\n  user_quser="secret";\n};\n`
-      const learner = `QuorumLearner {\n  ${module}\n  username="quser"\n  password="${password}";\n};\n`
-      writeFileSync(file, server + learner)
-    }
-    const ensemble = await Ensemble.plan({
-      kinds,
-      observers: observerIds,
-      config: {
-        'quorum.auth.enableSasl': 'true',
-        'quorum.auth.learnerRequireSasl': 'true',
-        'quorum.auth.serverRequireSasl': 'true',
-      },
-      // The clients of Apache ZooKeeper 3.9 know no DIGEST-MD5 in its FIPS mode.
-      javaFlags: [`-Djava.security.auth.login.config=${file}`, '-Dzookeeper.fips-mode=false'],
-    })
+    const { writePassword, ...sasl } = saslLogins()
+    const ensemble = await Ensemble.plan({ kinds, observers: observerIds, ...sasl })
     /** Starts an observer until it is refused. */
     const refuse = async (id: number, isRefused: () => Promise<boolean>): Promise<void> => {
       const starting = ensemble.start(id).catch(() => {})
@@ -185,6 +194,65 @@ const suite = (apache: Kind, { rolls }: { readonly rolls: boolean }): void => {
     await ensemble.start(...observerIds)
     await expectEachVoterToLead(ensemble)
   }, 240_000)
+
+  it('logs in by SASL over TLS, and serves writes under each voter', async () => {
+    const { settings } = tls()
+    const { writePassword, ...sasl } = saslLogins()
+    writePassword('secret')
+    const ensemble = await Ensemble.plan({
+      kinds,
+      observers: observerIds,
+      ...sasl,
+      configOf: (id, kind) => ({ ...settings(id, kind), sslQuorum: 'true' }),
+    })
+    await ensemble.start(...voterIds, ...observerIds)
+    await expectEachVoterToLead(ensemble)
+  }, 240_000)
+
+  it('serves writes under each voter where some members connect by TLS and others do not', async () => {
+    const { settings } = tls()
+    const ensemble = await Ensemble.plan({
+      kinds,
+      observers: observerIds,
+      configOf: (id, kind) => ({
+        ...settings(id, kind),
+        sslQuorum: String([1, 2, 5].includes(id)),
+        portUnification: 'true',
+      }),
+    })
+    await ensemble.start(...voterIds, ...observerIds)
+    await expectEachVoterToLead(ensemble)
+  }, 240_000)
+
+  it.each(['TLS', 'TLS and SASL'])(
+    'has observers of both kinds behind an observer master, over %s',
+    async (security) => {
+      const { settings } = tls()
+      const { writePassword, ...sasl } = saslLogins()
+      writePassword('secret')
+      const observerMasterPort = await freePort()
+      const ensemble = await Ensemble.plan({
+        kinds,
+        observers: observerIds,
+        hostOf,
+        ...(security === 'TLS' ? {} : sasl),
+        configOf: (id, kind) => ({
+          ...settings(id, kind),
+          sslQuorum: 'true',
+          ...(id === 1 || observerIds.includes(id) ? { observerMasterPort } : {}),
+        }),
+      })
+      // In this order, so that 3 leads and 1 runs before the observers connect.
+      await ensemble.start(2, 3)
+      await ensemble.start(1)
+      await ensemble.start(...observerIds)
+      expect(await ensemble.leader()).toBe(3)
+      for (const id of observerIds) await waitForMaster(ensemble, id, 1)
+      await writeThroughAll(ensemble, 'behind')
+      await expectSameTrees(ensemble)
+    },
+    240_000,
+  )
 }
 
 /** Changes an ensemble while clients write, whose calls all succeed: the clients retry them where a connection is lost. */
