@@ -1,6 +1,7 @@
 import type { Clock } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { Leader, StopPermitAnswer, StopPermitRequest, StopPermitResult } from '../core/zab/index.ts'
+import { PendingAnswers } from './pending-answers.ts'
 
 /** Ticks within which the leader has heard a voter that counts. */
 const HEARD_TICKS = 2
@@ -68,16 +69,14 @@ export interface StopPermitChannel {
  */
 export class StopPermit {
   readonly #clock: Clock
-  readonly #timeoutMs: number
+  readonly #pending: PendingAnswers<StopPermitAnswer>
   #until = -Infinity
   #channel: StopPermitChannel | undefined
-  #nextNumber = 1
-  readonly #pending = new Map<number, (answer: StopPermitAnswer | string) => void>()
 
   /** `timeoutMs`: the time for an answer. */
   constructor(clock: Clock, timeoutMs: number) {
     this.#clock = clock
-    this.#timeoutMs = timeoutMs
+    this.#pending = new PendingAnswers(clock, timeoutMs, 'answer to a request to stop')
   }
 
   /** The milliseconds for which the permit is still held; 0 without one. */
@@ -97,22 +96,18 @@ export class StopPermit {
         unavailable: 'this member follows no leader that grants permits: none, or one of Apache ZooKeeper',
       })
     const askedAt = this.#clock.monotonic()
-    const number = this.#nextNumber++
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(this.#timeoutMs, 'answer to a request to stop', () => {
-        this.#pending.delete(number)
-        // The leader may have granted it.
-        this.#channel?.send({ number: 0, forMs: this.remainingMs })
-        resolve({ unavailable: `the leader has not answered within ${this.#timeoutMs} ms` })
-      })
-      this.#pending.set(number, (answer) => {
-        cancel()
-        if (typeof answer === 'string') return resolve({ unavailable: answer })
+      const settled = (answer: StopPermitAnswer | string): void => {
+        if (typeof answer === 'string') {
+          // The leader may have granted it.
+          this.#channel?.send({ number: 0, forMs: this.remainingMs })
+          return resolve({ unavailable: answer })
+        }
         // At once: the permit is named to the next leader.
         this.#until = answer.isGranted ? askedAt + forMs : -Infinity
         resolve(answer)
-      })
-      channel.send({ number, forMs })
+      }
+      this.#pending.request((number) => channel.send({ number, forMs }), settled)
     })
   }
 
@@ -133,16 +128,11 @@ export class StopPermit {
   disconnect(channel: StopPermitChannel | undefined): void {
     if (channel === undefined || this.#channel !== channel) return
     this.#channel = undefined
-    for (const [number, answered] of this.#pending) {
-      this.#pending.delete(number)
-      answered('the leader was lost before it answered')
-    }
+    this.#pending.fail('the leader was lost before it answered')
   }
 
   /** Takes the answer of the leader. */
   answered(answer: StopPermitAnswer): void {
-    const pending = this.#pending.get(answer.number)
-    this.#pending.delete(answer.number)
-    pending?.(answer)
+    this.#pending.answered(answer)
   }
 }
