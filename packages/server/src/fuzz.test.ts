@@ -25,6 +25,8 @@ import { nodeCompression } from '@zabra/runtime/node'
 import { ForwardingConnection } from '@zabra/testkit'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { decodeReport, encodeReport } from './admin/http/member-report.ts'
+import { FULL_REPORT } from './admin/testing/full-report.ts'
 import { ProtocolDetector } from './connections/protocol-detector.ts'
 import { decodeNotification, encodeNotification } from './core/election/index.ts'
 import { ensemble, ElectionHarness } from './core/election/testing/election-harness.ts'
@@ -184,6 +186,18 @@ describe('random and damaged bytes on the quorum port', () => {
     w.int(OpCode.create)
     w.raw(encodeRequest({ op: 'create', path: '/a' }).body)
   })
+  const report = text(
+    '{"state":"follower","zxid":"0x100000001","checks":[{"name":"log","ok":true,"detail":"ok"}]}',
+  )
+  const learnerReport = zab.encodeLearnerReportPacket({ kind: 'report', number: 3, report })
+  const leaderReport = zab.encodeLeaderReportPacket({
+    kind: 'answer',
+    number: 3,
+    members: [
+      { id: 1, report, ageMs: 5 },
+      { id: 2, report: undefined, reason: 'silent' },
+    ],
+  })
   const ofLearner = [
     packet(PacketType.followerInfo, makeZxid(0, 0), info),
     packet(PacketType.observerInfo, makeZxid(0, 0), info),
@@ -269,6 +283,8 @@ describe('random and damaged bytes on the quorum port', () => {
       zab.decodeFeatureReport,
       zab.encodeFeatureReport([{ id: 2, release: 1, stored: { finalized: 1, proposed: 2 } }]),
     ],
+    ['what a learner sends about reports', zab.decodeLearnerReportPacket, learnerReport],
+    ['what a leader sends about reports', zab.decodeLeaderReportPacket, leaderReport],
     ['a revalidation', zab.decodeRevalidation, zab.encodeRevalidation({ session: 7n, timeout: 1 })],
     [
       'a reply to a revalidation',
@@ -290,6 +306,18 @@ describe('random and damaged bytes on the quorum port', () => {
     ['a reconfig', zab.proposedConfiguration, makeReconfig(makeZxid(1, 1), MEMBERS)],
   ] as const)('as %s are decoded or refused', { timeout: LONG }, async (_, decode, sample) =>
     fuzz({ samples: [sample], decode }),
+  )
+
+  it('as a report of a member are taken or named wrong', { timeout: LONG }, () =>
+    fuzz({
+      samples: [report, encodeReport(FULL_REPORT)],
+      decode: (bytes) => {
+        const { report: read } = decodeReport(bytes)
+        expect(Object.keys(read)).toEqual(Object.keys(FULL_REPORT))
+        expect(JSON.stringify(read).length).toBeLessThanOrEqual(bytes.length * 6 + 1000)
+      },
+      isRefusal: () => false,
+    }),
   )
 
   const leaderIn = (phase: 'discovery' | 'synchronisation' | 'broadcast'): LeaderHarness => {

@@ -9,6 +9,8 @@ import { formatClusterId, hasClusterId, type ClusterId } from './core/quorum/ind
 import {
   decodeFeatureReport,
   decodeFeatureState,
+  decodeLeaderReportPacket,
+  decodeLearnerReportPacket,
   decodeLearnerInfo,
   decodeMemberExtension,
   decodeStopPermitAnswer,
@@ -62,10 +64,14 @@ const plain = (value: unknown): unknown =>
 const textOf = (id: ClusterId): string => (hasClusterId(id) ? formatClusterId(id) : 'original')
 
 function readStream({ wire, opened, hex }: Omit<Stream, 'read'>): unknown {
-  return plain(wire === 'quorum' ? readPackets(fromHex(hex)) : readVotes(fromHex(hex), opened))
+  return plain(
+    wire === 'quorum'
+      ? readPackets(fromHex(hex), opened ? 'learner' : 'leader')
+      : readVotes(fromHex(hex), opened),
+  )
 }
 
-function readPackets(bytes: Uint8Array): unknown[] {
+function readPackets(bytes: Uint8Array, sender: 'learner' | 'leader'): unknown[] {
   const packets: unknown[] = []
   const extensionOf = (data: Uint8Array | null, offset: number): object => {
     const said = decodeMemberExtension(data, offset)
@@ -88,6 +94,11 @@ function readPackets(bytes: Uint8Array): unknown[] {
         packets.push({
           ...packet,
           levels: data!.length === 4 ? decodeFeatureState(data) : decodeFeatureReport(data),
+        })
+      else if (type === PacketType.memberReport)
+        packets.push({
+          ...packet,
+          ...(sender === 'learner' ? decodeLearnerReportPacket(data) : decodeLeaderReportPacket(data)),
         })
       else packets.push({ ...packet, data })
     },
@@ -194,6 +205,7 @@ async function capture(): Promise<Fixture> {
   await ensemble.receive(client, 1)
   const asked = ensemble.member(follower!).http.request('/api/v1/stop-permit', { method: 'POST', body: '' })
   await meanwhile(ensemble, asked)
+  await meanwhile(ensemble, ensemble.member(follower!).http.request('/api/v1/cluster'))
   const finalized = ensemble
     .member(ensemble.leader!)
     .http.request('/api/v1/cluster/finalize', { method: 'POST', body: '' })

@@ -21,8 +21,8 @@ export const PacketType = {
   INFORMANDACTIVATE: 19,
 } as const
 
-/** Packets between members of Zabra alone (quorum-protocol 18.5 to 18.9). */
-const isExtension = (type: number): boolean => type >= 0x7a01 && type <= 0x7a04
+/** Packets between members of Zabra alone (quorum-protocol 18.5 to 18.10). */
+const isExtension = (type: number): boolean => type >= 0x7a01 && type <= 0x7a05
 
 /** The end of a snapshot on the wire: a string with its length. */
 const SIGNATURE = Uint8Array.of(0, 0, 0, 10, ...new TextEncoder().encode('BenWasHere'))

@@ -2,7 +2,7 @@ import type { OwnCertificate, Platform } from '@zabra/runtime'
 import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
-import type { StopPermitResult } from '../core/zab/index.ts'
+import type { ReportsResult, StopPermitResult } from '../core/zab/index.ts'
 import type { ExactSnapshot, RawTxn } from '../persistence/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { WritesBackups } from './backup-report.ts'
@@ -131,6 +131,8 @@ export interface AdminTarget {
   requestStop(ms: number): Promise<StopPermitResult>
   /** Gives the permit to stop back. */
   releaseStop(): void
+  /** Asks the leader for the reports of all members; once a second at most. */
+  memberReports(): Promise<ReportsResult>
   /** How long a permit to stop is still held, in milliseconds; 0 without one. */
   readonly stopPermitMs: number
   /** The backups that this server writes; undefined where the settings name no target. */

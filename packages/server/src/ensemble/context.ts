@@ -16,6 +16,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { ClusterIdentity } from './cluster-identity.ts'
 import type { FeatureLevels } from './feature-levels.ts'
 import type { MemberSecurity } from './member-security.ts'
+import type { MemberReports } from './member-reports.ts'
 import type { Membership } from './membership.ts'
 import type { PeerAddresses } from './peer-addresses.ts'
 import type { StopPermit } from './stop-permits.ts'
@@ -33,6 +34,7 @@ export interface MemberContext {
   readonly cluster: ClusterIdentity
   readonly features: FeatureLevels
   readonly stopPermit: StopPermit
+  readonly reports: MemberReports
   readonly clientPorts: ClientPorts
   readonly stats: ServerStats
   /** Shared by all roles, so that no session id is used twice. */

@@ -21,6 +21,7 @@ import { FeatureAuthority } from './feature-authority.ts'
 import { Learners } from './learners.ts'
 import { LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
+import type { ReportChannel } from './member-reports.ts'
 import { validateReconfiguration } from './reconfigure.ts'
 import { RoleClients, type RoleStatus } from './role-clients.ts'
 import type { StopPermitChannel } from './stop-permits.ts'
@@ -62,6 +63,7 @@ export class LeaderRole implements ActiveRole {
   #cancelTick: Cancel = () => {}
   #cancelYield: Cancel = () => {}
   #stopPermits: StopPermitChannel | undefined
+  #reports: ReportChannel | undefined
   #storing: Promise<void> | undefined
   #hasExited = false
   #leadsSince = 0
@@ -223,6 +225,7 @@ export class LeaderRole implements ActiveRole {
     this.#cancelTick()
     this.#cancelYield()
     this.#context.stopPermit.disconnect(this.#stopPermits)
+    this.#context.reports.disconnect(this.#reports)
     this.#levels.end()
     const closed = this.#clients?.end(reason)
     this.#confirmations.clear()
@@ -382,10 +385,17 @@ export class LeaderRole implements ActiveRole {
     stopPermit.connect(this.#stopPermits)
     this.#events.established(epoch)
     this.#learners?.onEstablished()
+    if (this.#learners !== undefined) this.#connectReports(this.#learners)
     this.#levels.begin()
     const { service, pipeline } = this.#clients
     service.runTurn(() => pipeline.closeOrphanedSessions())
     if (settings.leaderServes || quorum instanceof QuorumOfOne) this.#clients.open()
+  }
+
+  #connectReports(learners: Learners): void {
+    const { reports } = this.#context
+    this.#reports = { ask: (number) => learners.collectReports(number, (answer) => reports.answered(answer)) }
+    reports.connect(this.#reports)
   }
 
   /** Answers a request of this server itself to stop. */

@@ -171,6 +171,11 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     return this.#connection.isOpen
   }
 
+  /** Whether it was told that it is up to date. */
+  get isUpToDate(): boolean {
+    return this.#isUpToDate
+  }
+
   /** Whether nothing is read of it. */
   get isPaused(): boolean {
     return this.#connection.isPaused

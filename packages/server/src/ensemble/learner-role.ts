@@ -8,7 +8,9 @@ import { hasClusterId, isSameCluster, type ServerId } from '../core/quorum/index
 import { LearnerSessions } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
+  decodeLeaderReportPacket,
   decodeMemberExtension,
+  encodeLearnerReportPacket,
   encodeMemberExtension,
   decodeRevalidationReply,
   decodeStopPermitAnswer,
@@ -23,6 +25,7 @@ import {
   withExtension,
   writeForwardedRequest,
   type LearnerInput,
+  type LearnerReportPacket,
   type LearnerWork,
   type MemberExtension,
   type QuorumPacket,
@@ -35,6 +38,7 @@ import { Durability } from './durability.ts'
 import { FeatureRecipient } from './feature-reports.ts'
 import { LearnerFlowControl } from './learner-flow-control.ts'
 import { Mailbox, SerialExecutor } from './mailbox.ts'
+import type { ReportChannel } from './member-reports.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
 import { ReadScheduler } from './read-scheduler.ts'
@@ -99,6 +103,8 @@ export class LearnerRole implements ActiveRole {
   #sharesSecret = false
   /** Passes requests to stop to the leader; undefined before it has said that it is no member of Apache ZooKeeper. */
   #stopPermits: StopPermitChannel | undefined
+  /** Asks the learner master for reports; undefined before it has brought this member up to date, and for one of Apache ZooKeeper. */
+  #reports: ReportChannel | undefined
   /** What the leader says of itself; undefined for one of Apache ZooKeeper. */
   #leaderSaid: MemberExtension | undefined
   #splitter: PacketSplitter | undefined
@@ -253,6 +259,7 @@ export class LearnerRole implements ActiveRole {
     void this.#answers.stop()
     const closed = this.#clients?.end(reason)
     this.#context.stopPermit.disconnect(this.#stopPermits)
+    this.#context.reports.disconnect(this.#reports)
     this.#connection?.close()
     this.#durability.snapshotBytes.end(new Error('The role has ended'))
     await this.#observers?.end()
@@ -285,6 +292,8 @@ export class LearnerRole implements ActiveRole {
         if (type === PacketType.clusterId) return this.#onClusterId(data)
         if (type === PacketType.featureLevel && this.#leaderSaid?.features !== undefined)
           return this.#onFeatureLevel(data)
+        if (type === PacketType.memberReport && this.#leaderSaid !== undefined)
+          return this.#onMemberReport(data)
         if (type === PacketType.leaderInfo) this.#onLeaderInfo(data)
         if (this.#clients === undefined) this.#receiveBeforeServing(type, zxid, data)
         else this.#learner.receive(type, zxid, data)
@@ -378,6 +387,19 @@ export class LearnerRole implements ActiveRole {
     const reason = this.#context.features.refusalOfLeader(this.#master, said)
     if (reason !== undefined) return this.#leave({ reason })
     this.#executor.add(() => this.#levels.follow())
+  }
+
+  #onMemberReport(data: Uint8Array | null): void {
+    const packet = decodeLeaderReportPacket(data)
+    const { reports } = this.#context
+    if (packet?.kind === 'answer') return reports.answered(packet)
+    if (packet === undefined) return
+    const { number } = packet
+    reports.report((report) => this.#sendReport({ kind: 'report', number, report }))
+  }
+
+  #sendReport(packet: LearnerReportPacket): void {
+    this.#connection!.send(PacketType.memberReport, NO_ZXID, encodeLearnerReportPacket(packet))
   }
 
   /** Logs how the leader syncs this server. */
@@ -673,6 +695,14 @@ export class LearnerRole implements ActiveRole {
     this.#epoch = epoch
     this.#adjustObservers()
     this.#levels.onServing()
+    this.#connectReports()
+  }
+
+  /** A leader of an earlier release closes the connection where it gets a packet that it does not know before this member is up to date. */
+  #connectReports(): void {
+    if (this.#leaderSaid === undefined) return
+    this.#reports = { ask: (number) => this.#sendReport({ kind: 'ask', number }) }
+    this.#context.reports.connect(this.#reports)
   }
 
   get #mayServeObservers(): boolean {

@@ -8,6 +8,7 @@ import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeLearnerInfo,
+  decodeLearnerReportPacket,
   decodeMemberExtension,
   decodeRevalidation,
   decodeStopPermitRequest,
@@ -24,6 +25,7 @@ import {
   type ConnectionId,
   type Leader,
   type LeaderInput,
+  type LeaderReportPacket,
   type LeaderWork,
   type QuorumOfOneWork,
   type QuorumPacket,
@@ -42,6 +44,7 @@ import type { Mailbox } from './mailbox.ts'
 import type { Refusal } from './pending-connections.ts'
 import { SecretAuthority, takesPartInSecret } from './secret-sharing.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
+import { COLLECT_MS, ReportRounds } from './report-rounds.ts'
 import { StopPermits } from './stop-permits.ts'
 
 /** The work of a leader that goes to all followers and observers. */
@@ -73,6 +76,7 @@ export class Learners {
   readonly #log: LimitedLog
   readonly #connections = new Map<ConnectionId, LearnerConnection>()
   readonly #stopPermits: StopPermits
+  readonly #reports: ReportRounds
   /** Undefined where members share no secret of sessions. */
   readonly #secrets: SecretAuthority | undefined
   /** The requests in flight of all servers that are not believed to be members: one program may claim the ids of many. */
@@ -91,6 +95,13 @@ export class Learners {
       clock: context.platform.clock,
       own: context.stopPermit,
       learners: () => this.#connections.values(),
+    })
+    this.#reports = new ReportRounds({
+      clock: context.platform.clock,
+      collectMs: COLLECT_MS,
+      learners: () => this.#connections.values(),
+      isMember: (id) => membership.active.members.has(id),
+      own: async () => [{ id: membership.self, report: await context.reports.make(), ageMs: 0 }],
     })
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     const { sharedSecret } = context
@@ -119,6 +130,7 @@ export class Learners {
   }
 
   async close(): Promise<void> {
+    this.#reports.end()
     for (const learner of this.#connections.values()) learner.close()
     this.#connections.clear()
     await this.#port.close()
@@ -127,6 +139,14 @@ export class Learners {
   /** Decides whether this leader itself may stop now. */
   decideOwnStop(number: number): StopPermitAnswer {
     return this.#stopPermits.decide(this.#context.membership.self, number)
+  }
+
+  /** Collects the reports of all members for this leader itself. */
+  collectReports(
+    number: number,
+    take: (answer: Extract<LeaderReportPacket, { kind: 'answer' }>) => void,
+  ): void {
+    this.#reports.askOwn(number, take)
   }
 
   /** Expects heartbeats of synced learners from now on: the leader is established. */
@@ -393,6 +413,8 @@ export class Learners {
       return this.#onStopPermit(learner, data)
     // Requests bypass the mailbox: they are as frequent as writes, and `Leader` would only pass them on.
     if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
+    if (type === PacketType.memberReport && learner.extension !== undefined)
+      return this.#onMemberReport(learner, data)
 
     mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
   }
@@ -400,6 +422,11 @@ export class Learners {
   #onStopPermit(learner: LearnerConnection, data: Uint8Array | null): void {
     const answer = this.#stopPermits.receive(learner, decodeStopPermitRequest(data))
     if (answer !== undefined) learner.send(PacketType.stopPermit, NO_ZXID, encodeStopPermitAnswer(answer))
+  }
+
+  #onMemberReport(learner: LearnerConnection, data: Uint8Array | null): void {
+    const packet = decodeLearnerReportPacket(data)
+    if (packet !== undefined) this.#reports.receive(learner, packet)
   }
 
   #onAck(learner: LearnerConnection, zxid: Zxid): void {
@@ -452,6 +479,7 @@ export class Learners {
 
   #removed(learner: LearnerConnection): void {
     this.#options.pipeline()?.removeLearner(learner)
+    this.#reports.remove(learner)
     this.#secrets?.sharing.remove(learner)
     this.#options.levels.changed()
   }

@@ -25,7 +25,12 @@ import {
 import { SessionIdGenerator, type SessionPasswords } from '../core/sessions/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { CommittedWindow, MAX_STOP_PERMIT_MS, type StopPermitResult } from '../core/zab/index.ts'
+import {
+  CommittedWindow,
+  MAX_STOP_PERMIT_MS,
+  type ReportsResult,
+  type StopPermitResult,
+} from '../core/zab/index.ts'
 import { SnapshotScheduler, type Database, type SharedSessionSecret } from '../database/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -35,6 +40,7 @@ import { Drain } from './drain.ts'
 import { isDiskFull } from './durability.ts'
 import type { FeatureLevels } from './feature-levels.ts'
 import { MemberSecurity } from './member-security.ts'
+import { MemberReports } from './member-reports.ts'
 import type { Membership } from './membership.ts'
 import { PeerAddresses } from './peer-addresses.ts'
 import { RoleManager } from './role-manager.ts'
@@ -128,6 +134,7 @@ export class Member implements Server, AdminTarget {
       ),
       features,
       stopPermit: new StopPermit(clock, settings.syncLimit * settings.tickTimeMs),
+      reports: new MemberReports(clock, () => admin.report()),
       passwords,
       sharedSecret,
       stats,
@@ -250,6 +257,10 @@ export class Member implements Server, AdminTarget {
 
   get stopPermitMs(): number {
     return this.#context.stopPermit.remainingMs
+  }
+
+  memberReports(): Promise<ReportsResult> {
+    return this.#context.reports.request()
   }
 
   get role(): Server['role'] {

@@ -7,6 +7,7 @@ import type { SessionId, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeLearnerInfo,
+  decodeLearnerReportPacket,
   decodeMemberExtension,
   decodeRevalidation,
   encodeInformAndActivate,
@@ -35,8 +36,10 @@ import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
+import { agedReports } from './member-reports.ts'
 import { takesPartInSecret, type SecretSharing } from './secret-sharing.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
+import { RELAY_MS, ReportRounds } from './report-rounds.ts'
 import { syncSources } from './sync-sources.ts'
 
 /** The follower that serves the observers. */
@@ -69,6 +72,7 @@ export class ObserverMasterRole {
   readonly #syncs: LearnerSyncs
   /** The feature levels of the observers. */
   readonly levels: FeatureReports
+  readonly #reports: ReportRounds
   readonly #log: LimitedLog
   /** The requests in flight of all observers. */
   readonly #forwarded = new ForwardedBytes(OBSERVER_LIMIT)
@@ -97,6 +101,16 @@ export class ObserverMasterRole {
       runInBatch: follower.runInBatch,
     })
     this.levels = new FeatureReports(context, () => this.#observers.values(), follower.levelsReported)
+    this.#reports = new ReportRounds({
+      clock: context.platform.clock,
+      collectMs: RELAY_MS,
+      learners: () => this.#observers.values(),
+      isMember: (id) => membership.active.members.has(id),
+      own: async () => {
+        const result = await context.reports.request()
+        return 'unavailable' in result ? undefined : agedReports(result, context.platform.clock.monotonic())
+      },
+    })
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     this.#syncs = new LearnerSyncs(context, this.#log, (to) => this.#mailbox.post({ type: 'streamed', to }))
     this.#port = createQuorumPort(
@@ -134,6 +148,7 @@ export class ObserverMasterRole {
   /** Closes the port and all connections. */
   async end(): Promise<void> {
     this.#hasEnded = true
+    this.#reports.end()
     this.#mailbox.stop()
     this.#cancelTick()
     for (const observer of this.#observers.values()) observer.close()
@@ -207,6 +222,8 @@ export class ObserverMasterRole {
           return this.#follower.secrets?.receive(observer, data)
         if (type === PacketType.featureLevel && observer.extension?.features !== undefined)
           return this.levels.receive(observer, data)
+        if (type === PacketType.memberReport && observer.extension !== undefined)
+          return this.#onMemberReport(observer, data)
         this.#mailbox.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } })
       },
       progress: () => this.#master.heartbeat(id),
@@ -223,6 +240,11 @@ export class ObserverMasterRole {
     this.#mailbox.enqueue({ type: 'packet', from: id, packet })
   }
 
+  #onMemberReport(observer: LearnerConnection, data: Uint8Array | null): void {
+    const packet = decodeLearnerReportPacket(data)
+    if (packet !== undefined) this.#reports.receive(observer, packet)
+  }
+
   #onLost(observer: LearnerConnection, reason: string): void {
     if (!this.#observers.delete(observer.id)) return
     this.#removed(observer)
@@ -234,6 +256,7 @@ export class ObserverMasterRole {
 
   #removed(observer: LearnerConnection): void {
     this.#follower.secrets?.remove(observer)
+    this.#reports.remove(observer)
     this.#follower.levelsReported()
   }
 

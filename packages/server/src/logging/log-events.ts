@@ -474,6 +474,11 @@ export const logEvents = {
     'A request to the HTTP port met an unexpected error; the caller got status 500.',
     'Report it with the field `error`.',
   ),
+  'admin.report-failed': warn(
+    'The report of this server could not be made',
+    'Another member has asked for the state of this one, and it met an unexpected error. The answer shows this member with less.',
+    'Report it with the field `error`.',
+  ),
   'admin.port-not-open': warn(
     'The HTTP port for health, metrics and commands is not open; set admin.serverPort or admin.enableServer=false',
     'Another program uses the port. The server serves clients, without health and metrics.',

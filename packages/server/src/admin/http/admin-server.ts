@@ -17,6 +17,8 @@ import { SlicedAnswers } from '../sliced-answers.ts'
 import { apiRoutesAt } from './api.ts'
 import { problem } from './api-route.ts'
 import { ClusterProbe } from './cluster-probe.ts'
+import { ClusterReports } from './cluster-reports.ts'
+import { encodeReport, OwnReport } from './member-report.ts'
 import { adminTls } from './tls.ts'
 import { AdminAccess, type Refusal } from './access.ts'
 import type { AdminRole } from './roles.ts'
@@ -73,6 +75,8 @@ export class AdminServer {
   readonly #log: EventLogger
   readonly #access: AdminAccess
   readonly #cluster: ClusterProbe
+  readonly #members: ClusterReports
+  readonly #ownReport: OwnReport
   readonly #commands: ReadonlyMap<string, AdminCommand>
   readonly #answers: SlicedAnswers
   readonly #survey: TreeSurvey
@@ -110,9 +114,11 @@ export class AdminServer {
     this.#settings = settings
     this.#platform = platform
     this.#cluster = new ClusterProbe(platform)
+    this.#members = new ClusterReports(platform.clock, this.#cluster)
     this.#answers = new SlicedAnswers(platform.clock)
     this.#survey = new TreeSurvey(platform.clock)
     this.#disk = new DiskFigures(platform.clock, platform.disk)
+    this.#ownReport = new OwnReport(platform.clock, this.#disk, () => this.#certificates?.certificate)
     this.#metricsText = new MetricsText(this.#answers, async () =>
       prometheusText(this.#target, await this.#collect(), this.#certificates?.certificate),
     )
@@ -222,6 +228,17 @@ export class AdminServer {
     this.#scheduleRotation()
     // The first scrape reports the figures of the disk without a wait for it.
     void this.#disk.next(target.directories)
+  }
+
+  /** Makes the report of the server for other members; an empty one where that fails. */
+  async report(): Promise<Uint8Array> {
+    try {
+      return encodeReport(await this.#ownReport.make(this.#target!))
+    } catch (error) {
+      const { logger } = this.#platform
+      logger.warn({ error: String(error) }, 'The report of this server could not be made')
+      return new Uint8Array(0)
+    }
   }
 
   /** Logs the verdict of readiness if it has changed since the last call. */
@@ -345,6 +362,8 @@ export class AdminServer {
           session,
           logger: this.#log,
           cluster: this.#cluster,
+          members: this.#members,
+          report: () => this.#ownReport.make(target),
           answers: this.#answers,
           sessionPages: this.#sessionPages,
           restores: this.#restores,

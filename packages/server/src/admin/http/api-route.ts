@@ -5,6 +5,8 @@ import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
 import type { SlicedAnswers } from '../sliced-answers.ts'
 import type { ClusterProbe } from './cluster-probe.ts'
+import type { ClusterReports } from './cluster-reports.ts'
+import type { MemberReport } from './member-report.ts'
 import type { Restores } from './restore-command.ts'
 import type { AdminRole } from './roles.ts'
 
@@ -16,6 +18,9 @@ export interface ApiCall {
   /** The session in the path. */
   readonly session: SessionId
   readonly cluster: ClusterProbe
+  readonly members: ClusterReports
+  /** Makes the report of this server. */
+  readonly report: () => Promise<MemberReport>
   readonly answers: SlicedAnswers
   readonly restores: Restores
   /** Makes the pages of a list of sessions, in steps that yield empty strings. */

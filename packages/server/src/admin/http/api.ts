@@ -1,11 +1,9 @@
-import { formatZxid } from '@zabra/protocol'
 import type { HttpRequest, HttpResponse, LogLevel } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
 import { TOP_KINDS, TOP_MEASURES } from '../../connections/top-requests.ts'
 import type { SessionId } from '../../core/types.ts'
 import { LOG_LEVELS, LOG_PARTS } from '../../logging/index.ts'
 import { FULL_VERSION } from '../../version.ts'
-import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
 import { numberIn, readObject } from './json-body.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
@@ -13,7 +11,6 @@ import { backupRoutes } from './backup-api.ts'
 import { clusterRoutes } from './cluster-api.ts'
 import { finalizeRoutes } from './finalize-api.ts'
 import { settingsOf } from './commands.ts'
-import { readiness } from './health.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
 import { treeFindings, type TreeFindings } from './tree-findings.ts'
 
@@ -32,9 +29,10 @@ export const apiRoutes: readonly ApiRoute[] = [
     path: '/api/v1/self',
     method: 'GET',
     role: 'view',
-    summary: 'Describes this server: role, readiness, counts, settings in force.',
+    summary:
+      'Describes this server: role, readiness, counts, disk, certificates, memory, findings, settings in force.',
     statuses: [200],
-    run: ({ target }) => json(200, describe(target)),
+    run: describe,
   },
   {
     path: '/api/v1/sessions',
@@ -180,30 +178,17 @@ function withService(
   )
 }
 
-function describe(target: AdminTarget): object {
-  const { service, settings, platform, leader, role } = target
-  const { isReady, checks } = readiness(target)
-  return {
+async function describe({ target, report }: ApiCall): Promise<HttpResponse> {
+  const { settings, leader, role } = target
+  return json(200, {
     id: settings.serverId,
     clusterId: target.clusterId ?? null,
     version: FULL_VERSION,
-    featureLevel: target.features.release,
-    finalizedLevel: target.features.finalized,
     role,
     leader: leader ?? null,
-    uptimeMs: Math.floor(platform.clock.monotonic() - target.startedAt),
-    ready: isReady,
-    checks: checks.map(({ name, isOk, detail }) => ({ name, ok: isOk, detail })),
-    draining: target.isDraining,
-    stopPermitMs: target.stopPermitMs,
-    zxid: service === undefined ? null : formatZxid(service.tree.lastZxid),
-    zxidLag: target.zxidLag,
-    znodes: service?.tree.nodeCount ?? 0,
-    sessions: service?.sessions.size ?? 0,
-    connections: service?.connections.size ?? 0,
-    watches: service?.watches.size ?? 0,
+    ...(await report()),
     settings: Object.fromEntries(settingsOf(settings as unknown as Record<string, unknown>)),
-  }
+  })
 }
 
 // Sessions

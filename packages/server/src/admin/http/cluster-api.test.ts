@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
+import { hideExtensions } from '../../ensemble/testing/hide-extensions.ts'
 import { TestServer } from '../../testing/test-server.ts'
 
 interface Cluster {
@@ -62,8 +63,11 @@ describe('/api/v1/cluster', () => {
     expect(member.ageMs).toBeGreaterThanOrEqual(5000)
   })
 
-  it('says that members on its own host have no client address, and does not ask itself for them', async () => {
-    ensemble = await Ensemble.start(3)
+  it('says that members on its own host that make no reports have no client address, and does not ask itself for them', async () => {
+    ensemble = new Ensemble(3)
+    hideExtensions(ensemble)
+    for (const member of ensemble.members.values()) await member.start()
+    await ensemble.allServe()
     const { members } = await ask(1)
     for (const { id, state, problem } of members)
       expect([id, state, problem]).toEqual(
@@ -76,7 +80,10 @@ describe('/api/v1/cluster', () => {
   it('shows a standalone server alone', async () => {
     const server = await TestServer.start()
     const { text } = await server.http.request('/api/v1/cluster')
-    expect(JSON.parse(text)).toMatchObject({ members: [{ state: 'standalone' }], leader: null })
+    expect(JSON.parse(text)).toMatchObject({
+      members: [{ state: 'standalone', source: 'self', ready: true, behindLeader: null, ageMs: 0 }],
+      leader: null,
+    })
     await server.stop()
   })
 })

@@ -2,14 +2,12 @@ import { formatZxid } from '@zabra/protocol'
 import type { HttpResponse } from '@zabra/runtime'
 import { votersOf, type EnsembleConfiguration, type MemberConfiguration } from '../../core/quorum/index.ts'
 import { MAX_STOP_PERMIT_MS, type StopPermitAnswer } from '../../core/zab/index.ts'
-import { FULL_VERSION } from '../../version.ts'
-import type { AdminTarget } from '../admin-target.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
-import type { ProbedMember } from './cluster-probe.ts'
+import type { KnownMember } from './cluster-reports.ts'
 import { describeFeatures } from './finalize-api.ts'
-import { readiness } from './health.ts'
 import { numberIn } from './json-body.ts'
-import { clientPortOf, leaderAdvice } from './leader-advice.ts'
+import { leaderAdvice } from './leader-advice.ts'
+import { notReady, type MemberReport } from './member-report.ts'
 
 /** For how long a permit to stop is asked for by default, in seconds. */
 const DEFAULT_PERMIT_SECONDS = 120
@@ -21,7 +19,7 @@ export const clusterRoutes: readonly ApiRoute[] = [
     method: 'GET',
     role: 'view',
     summary:
-      'Describes the ensemble: its id, how many voters may still fail, and of all members the role, state, zxid, and the age of what is known of each.',
+      'Describes the ensemble: its id, how many voters may still fail, and of all members what `/api/v1/self` says of each, how far it is behind the leader, how and how long ago that was known, and what is wrong. What is not known is null, with the reason.',
     statuses: [200],
     run: describeCluster,
   },
@@ -81,37 +79,34 @@ function describeRefusal({ missing, stopping }: Pick<StopPermitAnswer, 'missing'
   return reasons.length === 0 ? 'the other voters are no quorum.' : `${reasons.join('; ')}.`
 }
 
-async function describeCluster({ target, cluster }: ApiCall): Promise<HttpResponse> {
-  const { configuration, settings, platform } = target
-  const own = describeSelf(target)
-  if (configuration === undefined)
-    return json(200, {
-      members: [{ ...own, participant: true, address: null }],
-      leader: null,
-      clusterId: target.clusterId ?? null,
-      features: describeFeatures(target),
-      version: null,
-      failuresLeft: 0,
-    })
-  const members = await Promise.all(
-    [...configuration.members.values()].map(async (member) =>
-      member.id === settings.serverId
-        ? { ...describeMember(member), ...own }
-        : {
-            ...describeMember(member),
-            ...describeProbed(
-              await cluster.ask(member, clientPortOf(target, member)),
-              platform.clock.monotonic(),
-            ),
-          },
-    ),
-  )
-  const up = members.filter(({ state, participant }) => participant && SERVING.has(state)).length
-  return json(200, {
-    members,
+async function describeCluster({ target, report, members: reports }: ApiCall): Promise<HttpResponse> {
+  const { configuration, settings } = target
+  const own = describeSelf(await report())
+  const ensemble = {
     leader: target.leader ?? null,
     clusterId: target.clusterId ?? null,
     features: describeFeatures(target),
+  }
+  if (configuration === undefined)
+    return json(200, {
+      members: [{ id: settings.serverId, participant: true, address: null, ...own, behindLeader: null }],
+      ...ensemble,
+      version: null,
+      failuresLeft: 0,
+    })
+  const known = await reports.read(target)
+  const described = [...configuration.members.values()].map((member) => {
+    const other = known.get(member.id)
+    return {
+      ...describeMember(member),
+      ...(other === undefined ? own : describeKnown(other, reports.ageOf(other))),
+    }
+  })
+  const leaderZxid = described.find(({ state }) => state === 'leader')?.zxid ?? null
+  const up = described.filter(({ state, participant }) => participant && SERVING.has(state)).length
+  return json(200, {
+    members: described.map((member) => ({ ...member, behindLeader: lagBehind(member.zxid, leaderZxid) })),
+    ...ensemble,
     version: `0x${formatZxid(configuration.version)}`,
     failuresLeft: failuresLeft(configuration, up),
   })
@@ -132,35 +127,36 @@ const describeMember = ({ id, role, addresses }: MemberConfiguration) => ({
   address: addresses.map(({ host, quorumPort }) => `${host}:${quorumPort}`).join('|'),
 })
 
-function describeSelf(target: AdminTarget) {
-  const { service, settings, role } = target
-  const { isReady, checks } = readiness(target)
-  return {
-    id: settings.serverId,
-    state: service?.role.mode ?? role,
-    zxid: service === undefined ? null : `0x${formatZxid(service.tree.lastZxid)}`,
-    softwareVersion: FULL_VERSION,
-    connections: service?.connections.size ?? 0,
-    znodes: service?.tree.nodeCount ?? 0,
-    ageMs: 0,
-    problem: isReady
-      ? null
-      : checks
-          .filter(({ isOk }) => !isOk)
-          .map(({ name, detail }) => `${name}: ${detail}`)
-          .join('; '),
-  }
+const describeSelf = (report: MemberReport) => ({
+  ...report,
+  source: 'self',
+  ageMs: 0,
+  reason: null,
+  problem: notReady(report),
+})
+
+/** Describes another member. What it is known to have been last is shown with the state `unknown`. */
+const describeKnown = (
+  { report, source, reason, isCurrent, problem }: KnownMember,
+  ageMs: number | null,
+) => ({
+  ...report,
+  state: (isCurrent ? report.state : null) ?? 'unknown',
+  source: source ?? null,
+  ageMs,
+  reason,
+  problem,
+})
+
+/** Returns how many transactions a zxid is behind that of the leader: those of its epoch where that is a later one. */
+function lagBehind(zxid: string | null, leader: string | null): number | null {
+  if (zxid === null || leader === null || !ZXID.test(zxid) || !ZXID.test(leader)) return null
+  const [own, last] = [BigInt(zxid), BigInt(leader)]
+  const isNewEpoch = last >> 32n > own >> 32n
+  return own >= last ? 0 : Number(isNewEpoch ? last & 0xffff_ffffn : last - own)
 }
 
-const describeProbed = ({ answer, answeredAt, problem: reason }: ProbedMember, now: number) => ({
-  state: reason === undefined ? answer!.mode : 'unknown',
-  zxid: answer?.zxid ?? null,
-  softwareVersion: answer?.version ?? null,
-  connections: answer?.connections ?? null,
-  znodes: answer?.znodes ?? null,
-  ageMs: answer === undefined ? null : Math.floor(now - answeredAt),
-  problem: reason ?? null,
-})
+const ZXID = /^0x[\da-f]{1,16}$/
 
 async function transfer({ target, cluster }: ApiCall): Promise<HttpResponse> {
   if (target.role !== 'leading')

@@ -1,5 +1,6 @@
 import type { Address, Platform } from '@zabra/runtime'
 import type { MemberConfiguration, ServerId } from '../../core/quorum/index.ts'
+import type { AdminTarget } from '../admin-target.ts'
 
 /** Time for the answer of a member, in milliseconds. */
 const TIMEOUT_MS = 2000
@@ -105,6 +106,21 @@ export class ClusterProbe {
     return this.#platform.clock.monotonic()
   }
 }
+
+/**
+ * Returns the client port of a member whose configuration names none: that of this server. On the host of this server it is undefined,
+ * since that port must not answer for another member.
+ */
+export function clientPortOf(
+  { configuration, settings }: AdminTarget,
+  member: MemberConfiguration,
+): number | undefined {
+  const ownHosts = hostsOf(configuration?.members.get(settings.serverId))
+  return hostsOf(member).some((host) => ownHosts.includes(host)) ? undefined : settings.clientPort
+}
+
+const hostsOf = (member: MemberConfiguration | undefined): readonly string[] =>
+  member?.addresses.map(({ host }) => host) ?? []
 
 function addressOf(
   { client, addresses: [first] }: MemberConfiguration,

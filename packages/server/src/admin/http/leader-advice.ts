@@ -1,6 +1,5 @@
-import type { MemberConfiguration } from '../../core/quorum/index.ts'
-import type { AdminTarget } from '../admin-target.ts'
 import type { ApiCall } from './api-route.ts'
+import { clientPortOf } from './cluster-probe.ts'
 
 /** Returns what a caller should do about an operation that the leader alone does. `ofApache` says what is true where that is an Apache ZooKeeper server. */
 export async function leaderAdvice(
@@ -17,18 +16,3 @@ export async function leaderAdvice(
   }
   return `Ask server ${leader}, which leads.`
 }
-
-/**
- * Returns the client port of a member whose configuration names none: that of this server. On the host of this server it is undefined,
- * since that port must not answer for another member.
- */
-export function clientPortOf(
-  { configuration, settings }: AdminTarget,
-  member: MemberConfiguration,
-): number | undefined {
-  const ownHosts = hostsOf(configuration?.members.get(settings.serverId))
-  return hostsOf(member).some((host) => ownHosts.includes(host)) ? undefined : settings.clientPort
-}
-
-const hostsOf = (member: MemberConfiguration | undefined): readonly string[] =>
-  member?.addresses.map(({ host }) => host) ?? []

@@ -48,6 +48,19 @@ export {
   type StopPermitResult,
 } from './stop-permit.ts'
 export {
+  decodeLeaderReportPacket,
+  decodeLearnerReportPacket,
+  encodeLeaderReportPacket,
+  encodeLearnerReportPacket,
+  MAX_REPORT_BYTES,
+  MAX_REPORTS_BYTES,
+  type LeaderReportPacket,
+  type LearnerReportPacket,
+  type ReportOfMember,
+  type ReportReason,
+  type ReportsResult,
+} from './member-report.ts'
+export {
   decodeMemberExtension,
   encodeMemberExtension,
   MEMBER_EXTENSION_BYTES,

@@ -30,6 +30,8 @@ export const PacketType = {
   clusterId: 0x7a03,
   /** Between members that have announced the levels they have stored (quorum-protocol 18.9). */
   featureLevel: 0x7a04,
+  /** As `sessionSecret` (quorum-protocol 18.10). */
+  memberReport: 0x7a05,
 } as const
 export type PacketType = (typeof PacketType)[keyof typeof PacketType]
 
