@@ -46,9 +46,12 @@ describe('zabra cluster status', () => {
     const { code, out, err } = await run('cluster', 'status')
     expect([code, err]).toEqual([0, expect.stringMatching(/ensemble 0-[\da-f]{32}\n/)])
     expect(out).toMatch(
-      /^id +votes +state +zxid +connections +known +problem\n +1 +voter +leader +0x\w+ +\d+ +now\n$/,
+      /^id +votes +state +zxid +lag +ready +uptime +disk +certificate +known +problem\n +1 +voter +leader +0x\w+ +0 +yes +\d+ s +\d+ % +- +now\n$/,
     )
-    expect(JSON.parse((await run('cluster', 'status', '--json')).out)).toMatchObject({ failuresLeft: 0 })
+    expect(JSON.parse((await run('cluster', 'status', '--json')).out)).toMatchObject({
+      failuresLeft: 0,
+      members: [{ id: 1, ready: true, source: 'self', sessions: expect.any(Number) as number }],
+    })
   })
 })
 
@@ -112,7 +115,7 @@ describe('zabra member', () => {
     const status = await run('cluster', 'status')
     expect([status.code, status.out]).toEqual([
       20,
-      expect.stringMatching(/4 +observer +unknown +- +- +never +\S/),
+      expect.stringMatching(/4 +observer +unknown +- +- +- +- +- +- +never +\S/),
     ])
     // A voter that is not there would leave no quorum.
     expect((await run('member', 'promote', '4', ...ADMIN)).code).not.toBe(0)

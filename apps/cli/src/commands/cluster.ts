@@ -4,6 +4,7 @@ import { ExitCode, Failure } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { safeLine } from '../text/bytes.ts'
+import { clusterTable, type ShownMember } from '../text/cluster-table.ts'
 import { printTable } from '../text/table.ts'
 
 interface Cluster {
@@ -17,15 +18,7 @@ interface Cluster {
     readonly proposed: number | null
   }
   readonly failuresLeft: number | null
-  readonly members: readonly {
-    readonly id: number
-    readonly state: string
-    readonly participant: boolean
-    readonly zxid: string | null
-    readonly connections: number | null
-    readonly ageMs: number | null
-    readonly problem: string | null
-  }[]
+  readonly members: readonly ShownMember[]
 }
 
 /** `zabra cluster`: the ensemble as one of its members sees it. */
@@ -40,26 +33,16 @@ export const cluster: CommandModule = (program, context) => {
     .addHelpText('after', FINALIZE_HELP)
     .action((flags: FinalizeFlags) => finalize(context, flags))
   withAdminOption(command.command('status'))
-    .description('print the state of all members, and the age of what is known of each')
+    .description(
+      'print of all members the state, lag, readiness, uptime, disk, days to the end of a certificate, and the age of what is known',
+    )
     .action(async (flags: AdminFlags) => {
       const found = await openAdmin(context, flags).json<Cluster>('GET', '/api/v1/cluster')
       if (options().json) printJson(io, found)
       else {
-        const rows = found.members.map(({ id, state, participant, zxid, connections, ageMs, problem }) => [
-          String(id),
-          participant ? 'voter' : 'observer',
-          safeLine(state),
-          zxid ?? '-',
-          connections === null ? '-' : String(connections),
-          ageMs === null ? 'never' : ageMs < 1000 ? 'now' : `${Math.floor(ageMs / 1000)} s`,
-          safeLine(problem ?? ''),
-        ])
-        printTable(
-          io,
-          ['id', 'votes', 'state', 'zxid', 'connections', 'known', 'problem'],
-          rows,
-          (_, column) => (column === 6 ? 'bad' : undefined),
-        )
+        const { head, rows, style, notes } = clusterTable(found.members, Date.now())
+        printTable(io, head, rows, style)
+        for (const line of notes) note(io, line)
       }
       const { failuresLeft, clusterId, features } = found
       note(io, `ensemble ${safeLine(clusterId ?? 'without an id')}`)
