@@ -135,6 +135,7 @@ describe('GET /api/v1/cluster', () => {
     expect(rest).toMatchObject({
       ...before,
       state: 'unknown',
+      ready: null,
       source: 'report',
       reason: 'it is not connected to the leader',
       problem: expect.stringMatching(/^it is not connected to the leader; .*client address/),

@@ -135,13 +135,14 @@ const describeSelf = (report: MemberReport) => ({
   problem: notReady(report),
 })
 
-/** Describes another member. What it is known to have been last is shown with the state `unknown`. */
+/** Describes another member. What it is known to have been last is shown with the state `unknown`; whether it is ready is not known then. */
 const describeKnown = (
   { report, source, reason, isCurrent, problem }: KnownMember,
   ageMs: number | null,
 ) => ({
   ...report,
   state: (isCurrent ? report.state : null) ?? 'unknown',
+  ready: isCurrent ? report.ready : null,
   source: source ?? null,
   ageMs,
   reason,
