@@ -189,7 +189,11 @@ describe('random and damaged bytes on the quorum port', () => {
   const report = text(
     '{"state":"follower","zxid":"0x100000001","checks":[{"name":"log","ok":true,"detail":"ok"}]}',
   )
-  const learnerReport = zab.encodeLearnerReportPacket({ kind: 'report', number: 3, report })
+  const learnerReport = zab.encodeLearnerReportPacket({
+    kind: 'report',
+    number: 3,
+    members: [{ id: 2, report, ageMs: 0 }],
+  })
   const leaderReport = zab.encodeLeaderReportPacket({
     kind: 'answer',
     number: 3,

@@ -29,6 +29,7 @@ import {
   type LearnerWork,
   type MemberExtension,
   type QuorumPacket,
+  type ReportOfMember,
 } from '../core/zab/index.ts'
 import { DivergenceError } from '../persistence/index.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
@@ -395,7 +396,10 @@ export class LearnerRole implements ActiveRole {
     if (packet?.kind === 'answer') return reports.answered(packet)
     if (packet === undefined) return
     const { number } = packet
-    reports.report((report) => this.#sendReport({ kind: 'report', number, report }))
+    const send = (members: readonly ReportOfMember[]): void =>
+      this.#sendReport({ kind: 'report', number, members })
+    if (this.#observers === undefined) reports.report(send)
+    else this.#observers.collectReports(send)
   }
 
   #sendReport(packet: LearnerReportPacket): void {

@@ -3,7 +3,13 @@ import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { Histogram } from '../core/histogram.ts'
-import { hasClusterId, isSameCluster, verifierOf, type EnsembleConfiguration } from '../core/quorum/index.ts'
+import {
+  hasClusterId,
+  isSameCluster,
+  verifierOf,
+  type EnsembleConfiguration,
+  type ServerId,
+} from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -101,7 +107,8 @@ export class Learners {
       collectMs: COLLECT_MS,
       learners: () => this.#connections.values(),
       isMember: (id) => membership.active.members.has(id),
-      own: async () => [{ id: membership.self, report: await context.reports.make(), ageMs: 0 }],
+      speaksFor: ({ serverId }, id) => this.#standsBehind(serverId, id),
+      own: () => context.reports.own(),
     })
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     const { sharedSecret } = context
@@ -139,6 +146,13 @@ export class Learners {
   /** Decides whether this leader itself may stop now. */
   decideOwnStop(number: number): StopPermitAnswer {
     return this.#stopPermits.decide(this.#context.membership.self, number)
+  }
+
+  /** Returns whether a server may be an observer that follows a voter. */
+  #standsBehind(voter: ServerId, id: ServerId): boolean {
+    const { members } = this.#context.membership.active
+    if (members.get(voter)?.role !== 'participant' || members.get(id)?.role !== 'observer') return false
+    return ![...this.#connections.values()].some(({ serverId }) => serverId === id)
   }
 
   /** Collects the reports of all members for this leader itself. */

@@ -1,4 +1,5 @@
 import type { Clock } from '@zabra/runtime'
+import type { ServerId } from '../core/quorum/index.ts'
 import type { LeaderReportPacket, ReportOfMember, ReportsResult } from '../core/zab/index.ts'
 import { PendingAnswers } from './pending-answers.ts'
 
@@ -14,18 +15,10 @@ export interface ReportChannel {
   ask(number: number): void
 }
 
-/** Returns reports that were received a while ago with their ages at `now`. */
-export const agedReports = (
-  { members, receivedAt }: Exclude<ReportsResult, { unavailable: string }>,
-  now: number,
-): readonly ReportOfMember[] =>
-  members.map((member) =>
-    member.report === undefined ? member : { ...member, ageMs: member.ageMs + now - receivedAt },
-  )
-
 /** Makes the report of this member, and asks the leader for those of all members, over roles and leaders (quorum-protocol 18.10). */
 export class MemberReports {
   readonly #clock: Clock
+  readonly #self: ServerId
   readonly #make: () => Promise<Uint8Array>
   readonly #pending: PendingAnswers<Answer>
   #channel: ReportChannel | undefined
@@ -34,24 +27,25 @@ export class MemberReports {
   #isReporting = false
 
   /** `make` makes the report of this member, of at most 8 KiB. It never rejects. */
-  constructor(clock: Clock, make: () => Promise<Uint8Array>) {
+  constructor(clock: Clock, self: ServerId, make: () => Promise<Uint8Array>) {
     this.#clock = clock
+    this.#self = self
     this.#make = make
     this.#pending = new PendingAnswers(clock, TIMEOUT_MS, 'reports of all members')
   }
 
   /** Makes the report of this member. */
-  make(): Promise<Uint8Array> {
-    return this.#make()
+  async own(): Promise<readonly ReportOfMember[]> {
+    return [{ id: this.#self, report: await this.#make(), ageMs: 0 }]
   }
 
   /** Makes the report of this member for its leader. Ignores requests until it is made: one is sent at a time. */
-  report(send: (report: Uint8Array) => void): void {
+  report(send: (members: readonly ReportOfMember[]) => void): void {
     if (this.#isReporting) return
     this.#isReporting = true
-    void this.#make().then((report) => {
+    void this.own().then((members) => {
       this.#isReporting = false
-      send(report)
+      send(members)
     })
   }
 
@@ -61,6 +55,16 @@ export class MemberReports {
       return Promise.resolve(this.#last)
     this.#running ??= this.#ask().finally(() => (this.#running = undefined))
     return this.#running
+  }
+
+  /** Resolves to what `request` resolves to, with the ages of this moment; to undefined where there are no reports. */
+  async relay(): Promise<readonly ReportOfMember[] | undefined> {
+    const result = await this.request()
+    if ('unavailable' in result) return undefined
+    const passedMs = this.#clock.monotonic() - result.receivedAt
+    return result.members.map((member) =>
+      member.report === undefined ? member : { ...member, ageMs: member.ageMs + passedMs },
+    )
   }
 
   #ask(): Promise<ReportsResult> {

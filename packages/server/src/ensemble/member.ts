@@ -134,7 +134,7 @@ export class Member implements Server, AdminTarget {
       ),
       features,
       stopPermit: new StopPermit(clock, settings.syncLimit * settings.tickTimeMs),
-      reports: new MemberReports(clock, () => admin.report()),
+      reports: new MemberReports(clock, membership.self, () => admin.report()),
       passwords,
       sharedSecret,
       stats,

@@ -25,6 +25,7 @@ import {
   type ObserverMasterInput,
   type ObserverMasterWork,
   type QuorumPacket,
+  type ReportOfMember,
 } from '../core/zab/index.ts'
 import type { LearnerPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
@@ -36,10 +37,9 @@ import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
-import { agedReports } from './member-reports.ts'
 import { takesPartInSecret, type SecretSharing } from './secret-sharing.ts'
 import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
-import { RELAY_MS, ReportRounds } from './report-rounds.ts'
+import { OBSERVERS_MS, RELAY_MS, ReportRounds } from './report-rounds.ts'
 import { syncSources } from './sync-sources.ts'
 
 /** The follower that serves the observers. */
@@ -72,7 +72,10 @@ export class ObserverMasterRole {
   readonly #syncs: LearnerSyncs
   /** The feature levels of the observers. */
   readonly levels: FeatureReports
+  /** Collects the reports of the observers for the leader. */
   readonly #reports: ReportRounds
+  /** Asks the leader for the observers. */
+  readonly #relays: ReportRounds
   readonly #log: LimitedLog
   /** The requests in flight of all observers. */
   readonly #forwarded = new ForwardedBytes(OBSERVER_LIMIT)
@@ -101,15 +104,24 @@ export class ObserverMasterRole {
       runInBatch: follower.runInBatch,
     })
     this.levels = new FeatureReports(context, () => this.#observers.values(), follower.levelsReported)
+    const { reports, platform } = context
+    const rounds = {
+      clock: platform.clock,
+      isMember: (id: ServerId) => membership.active.members.has(id),
+      speaksFor: () => false,
+    }
     this.#reports = new ReportRounds({
-      clock: context.platform.clock,
-      collectMs: RELAY_MS,
+      ...rounds,
+      collectMs: OBSERVERS_MS,
       learners: () => this.#observers.values(),
-      isMember: (id) => membership.active.members.has(id),
-      own: async () => {
-        const result = await context.reports.request()
-        return 'unavailable' in result ? undefined : agedReports(result, context.platform.clock.monotonic())
-      },
+      own: () => reports.own(),
+    })
+    // The answer of the leader has the reports of the observers.
+    this.#relays = new ReportRounds({
+      ...rounds,
+      collectMs: RELAY_MS,
+      learners: () => [],
+      own: () => reports.relay(),
     })
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
     this.#syncs = new LearnerSyncs(context, this.#log, (to) => this.#mailbox.post({ type: 'streamed', to }))
@@ -149,11 +161,17 @@ export class ObserverMasterRole {
   async end(): Promise<void> {
     this.#hasEnded = true
     this.#reports.end()
+    this.#relays.end()
     this.#mailbox.stop()
     this.#cancelTick()
     for (const observer of this.#observers.values()) observer.close()
     this.#observers.clear()
     await this.#port.close()
+  }
+
+  /** Collects the reports of the observers, with that of this server, for the leader. */
+  collectReports(take: (members: readonly ReportOfMember[]) => void): void {
+    this.#reports.askOwn(0, ({ members }) => take(members))
   }
 
   // Called in the follower's turn
@@ -242,7 +260,8 @@ export class ObserverMasterRole {
 
   #onMemberReport(observer: LearnerConnection, data: Uint8Array | null): void {
     const packet = decodeLearnerReportPacket(data)
-    if (packet !== undefined) this.#reports.receive(observer, packet)
+    if (packet?.kind === 'ask') this.#relays.receive(observer, packet)
+    else if (packet !== undefined) this.#reports.receive(observer, packet)
   }
 
   #onLost(observer: LearnerConnection, reason: string): void {
@@ -257,6 +276,7 @@ export class ObserverMasterRole {
   #removed(observer: LearnerConnection): void {
     this.#follower.secrets?.remove(observer)
     this.#reports.remove(observer)
+    this.#relays.remove(observer)
     this.#follower.levelsReported()
   }
 

@@ -5,9 +5,10 @@ import {
   decodeLeaderReportPacket,
   PacketType,
   type LeaderReportPacket,
+  type LearnerReportPacket,
   type ReportOfMember,
 } from '../core/zab/index.ts'
-import { COLLECT_MS, ReportRounds, type ReportingLearner } from './report-rounds.ts'
+import { COLLECT_MS, RELAY_MS, ReportRounds, type ReportingLearner } from './report-rounds.ts'
 
 const EXTENSION = { level: 1, sharesSecret: false, hasData: true, cluster: NO_CLUSTER }
 const SELF = 9
@@ -46,6 +47,7 @@ beforeEach(() => {
     collectMs: COLLECT_MS,
     learners: () => learners,
     isMember: (id) => id < 20,
+    speaksFor: ({ serverId }, id) => serverId === 1 && id === 5,
     own: async () => [{ id: SELF, report: Uint8Array.of(SELF, ++ownReports), ageMs: 0 }],
   })
 })
@@ -60,9 +62,15 @@ async function ask(from: FakeLearner, number = 1): Promise<void> {
   await clock.untilIdle()
 }
 
+const packetOf = (number: number, id: ServerId, ...bytes: number[]): LearnerReportPacket => ({
+  kind: 'report',
+  number,
+  members: [{ id, report: Uint8Array.from(bytes), ageMs: 0 }],
+})
+
 async function report(from: FakeLearner, ...bytes: number[]): Promise<void> {
   const { number } = from.sent.findLast(({ kind }) => kind === 'collect')!
-  rounds.receive(from, { kind: 'report', number, report: Uint8Array.from(bytes) })
+  rounds.receive(from, packetOf(number, from.serverId, ...bytes))
   await clock.untilIdle()
 }
 
@@ -170,12 +178,12 @@ describe('a leader that is asked for reports', () => {
 
   it('ignores reports that it has not asked for, and a second one', async () => {
     const [first, second] = learners as [FakeLearner, FakeLearner]
-    rounds.receive(first, { kind: 'report', number: 1, report: Uint8Array.of(1) })
+    rounds.receive(first, packetOf(1, 1, 1))
     await ask(first)
-    rounds.receive(first, { kind: 'report', number: 99, report: Uint8Array.of(2) })
+    rounds.receive(first, packetOf(99, 1, 2))
     await report(first, 10)
     await report(first, 11)
-    rounds.receive(learner(2), { kind: 'report', number: 1, report: Uint8Array.of(3) })
+    rounds.receive(learner(2), packetOf(1, 2, 3))
     await report(second, 20)
     expect(shown(answersOf(first)[0])).toEqual([
       [SELF, [SELF, 1]],
@@ -195,37 +203,76 @@ describe('a leader that is asked for reports', () => {
   })
 })
 
-describe('a follower that is asked by its observers', () => {
-  it('adds their reports to those that the leader has collected, with the ages of these', async () => {
-    const fromLeader: readonly ReportOfMember[] = [
-      { id: 1, report: undefined, reason: 'silent' },
-      { id: 7, report: Uint8Array.of(7), ageMs: 400 },
-      { id: 8, report: undefined, reason: 'syncing' },
-    ]
-    rounds = relay(async () => fromLeader)
+describe('reports that are collected through a follower', () => {
+  it('count for the observers behind it alone, with the ages that they have', async () => {
     const [first, second] = learners as [FakeLearner, FakeLearner]
-    await ask(first)
-    await advance(100)
-    await report(first, 10)
-    await report(second, 20)
-    expect(answersOf(first)[0]).toEqual([
+    const members: readonly ReportOfMember[] = [
+      { id: 2, report: Uint8Array.of(0), ageMs: 0 },
+      { id: 5, report: Uint8Array.of(5), ageMs: 400 },
+      { id: 6, report: undefined, reason: 'silent' },
+      { id: SELF, report: Uint8Array.of(0), ageMs: 0 },
       { id: 1, report: Uint8Array.of(10), ageMs: 0 },
-      { id: 7, report: Uint8Array.of(7), ageMs: 500 },
-      { id: 8, report: undefined, reason: 'syncing' },
+    ]
+    await ask(second)
+    rounds.receive(first, { kind: 'report', number: 1, members })
+    await advance(100)
+    await report(second, 20)
+    expect(answersOf(second)[0]).toEqual([
+      { id: SELF, report: Uint8Array.of(SELF, 1), ageMs: 100 },
+      { id: 5, report: Uint8Array.of(5), ageMs: 500 },
+      { id: 1, report: Uint8Array.of(10), ageMs: 100 },
       { id: 2, report: Uint8Array.of(20), ageMs: 0 },
     ])
   })
 
-  it('gives no answer where the leader gives none, since members would seem to be away', async () => {
-    rounds = relay(async () => undefined)
+  it('do not make up for what a learner does not say of itself', async () => {
     const [first, second] = learners as [FakeLearner, FakeLearner]
-    await ask(first)
-    await report(first, 10)
+    await ask(second)
     await report(second, 20)
-    await advance(10_000)
-    expect(answersOf(first)).toEqual([])
+    rounds.receive(first, { kind: 'report', number: 1, members: [] })
+    await advance(1000)
+    expect(shown(answersOf(second)[0])).toEqual([
+      [SELF, [SELF, 1]],
+      [2, [20]],
+      [1, 'silent'],
+    ])
+  })
+})
+
+describe('a follower that is asked by its observers', () => {
+  const relay = (own: () => Promise<readonly ReportOfMember[] | undefined>): ReportRounds =>
+    new ReportRounds({
+      clock,
+      collectMs: RELAY_MS,
+      learners: () => [],
+      isMember: () => true,
+      speaksFor: () => false,
+      own,
+    })
+
+  it('passes on what the leader answers', async () => {
+    const fromLeader: readonly ReportOfMember[] = [
+      { id: 1, report: undefined, reason: 'silent' },
+      { id: 7, report: Uint8Array.of(7), ageMs: 400 },
+    ]
+    rounds = relay(async () => fromLeader)
+    const [first, second] = learners as [FakeLearner, FakeLearner]
+    await ask(first, 3)
+    expect(first.sent).toEqual([{ kind: 'answer', number: 3, members: fromLeader }])
+    await ask(second, 4)
+    expect(second.sent).toEqual([])
+    await advance(1000)
+    expect(second.sent).toEqual([{ kind: 'answer', number: 4, members: fromLeader }])
   })
 
-  const relay = (own: () => Promise<readonly ReportOfMember[] | undefined>): ReportRounds =>
-    new ReportRounds({ clock, collectMs: 2500, learners: () => learners, isMember: () => true, own })
+  it('gives no answer where the leader gives none, since members would seem to be away', async () => {
+    const results = [undefined, []]
+    rounds = relay(async () => results.shift())
+    const [first] = learners as [FakeLearner]
+    await ask(first)
+    await advance(10_000)
+    expect(first.sent).toEqual([])
+    await ask(first, 2)
+    expect(kinds(first)).toEqual(['answer'])
+  })
 })

@@ -15,7 +15,9 @@ import type { LearnerConnection } from './learner-connection.ts'
 const INTERVAL_MS = 1000
 /** The time for the reports of a round at a leader, in milliseconds. */
 export const COLLECT_MS = 1000
-/** The same at an observer master, which asks the leader meanwhile: that may wait for the end of its interval first. */
+/** The same at an observer master, which reports to its leader then. */
+export const OBSERVERS_MS = 600
+/** The time for the answer of the leader to an observer master: the leader may wait for the end of its interval first. */
 export const RELAY_MS = INTERVAL_MS + COLLECT_MS + 500
 
 /** A learner as far as rounds need it. */
@@ -26,6 +28,8 @@ export interface ReportRoundsOptions {
   readonly learners: () => Iterable<ReportingLearner>
   /** Returns whether the configuration names a server. Others are not asked, and get no answer. */
   readonly isMember: (id: ServerId) => boolean
+  /** Returns whether a learner reports about another server, which stands behind it. */
+  readonly speaksFor: (learner: ReportingLearner, id: ServerId) => boolean
   /** Resolves to the report of this server, or those of all members that it knows of; undefined where nothing is known to answer. */
   readonly own: () => Promise<readonly ReportOfMember[] | undefined>
   /** The time for the reports of a round, in milliseconds. */
@@ -69,7 +73,7 @@ export class ReportRounds {
 
   /** Takes the packet of a learner. */
   receive(learner: ReportingLearner, packet: LearnerReportPacket): void {
-    if (packet.kind === 'report') return this.#received(learner, packet)
+    if (packet.kind === 'report') return this.#received(learner, packet.number, packet.members)
     if (!this.#options.isMember(learner.serverId)) return
     const { number } = packet
     const take = (answer: Answer): void => this.#send(learner, answer)
@@ -133,19 +137,27 @@ export class ReportRounds {
     // A send that fails removes its learner at once.
     for (const learner of asked) this.#send(learner, { kind: 'collect', number })
     void own().then((members) => {
-      if (this.#round === round && members !== undefined) this.#keepOwn(members)
+      if (this.#round !== round || members === undefined) return
+      this.#keep(members)
+      round.missing.delete('own')
+      this.#finishIfComplete()
     })
   }
 
-  /** Takes a report that was asked for; ignores others, and a second one. */
-  #received(learner: ReportingLearner, { number, report }: { number: number; report: Uint8Array }): void {
-    if (this.#round?.number !== number || !this.#round.missing.delete(learner)) return
-    this.#round.received.set(learner.serverId, { report, at: this.#options.clock.monotonic() })
+  /** Takes the report of a learner that was asked for it; ignores others, and a second one. */
+  #received(learner: ReportingLearner, number: number, members: readonly ReportOfMember[]): void {
+    const round = this.#round
+    if (round?.number !== number || !round.missing.has(learner)) return
+    const { serverId } = learner
+    this.#keep(members.filter(({ id }) => id === serverId || this.#options.speaksFor(learner, id)))
+    // One that says nothing of itself is waited for.
+    if (round.received.has(serverId)) round.missing.delete(learner)
     this.#finishIfComplete()
   }
 
-  #keepOwn(members: readonly ReportOfMember[]): void {
-    const { missing, received } = this.#round!
+  /** What two know of a member is what the first one says that has its report. */
+  #keep(members: readonly ReportOfMember[]): void {
+    const { received } = this.#round!
     const now = this.#options.clock.monotonic()
     for (const member of members)
       if (typeof received.get(member.id) !== 'object')
@@ -153,8 +165,6 @@ export class ReportRounds {
           member.id,
           member.report === undefined ? member.reason : { report: member.report, at: now - member.ageMs },
         )
-    missing.delete('own')
-    this.#finishIfComplete()
   }
 
   #finishIfComplete(): void {

@@ -12,12 +12,15 @@ import {
 
 const bytes = (length: number): Uint8Array => new Uint8Array(length).fill(7)
 
+/** Behind kind, number, count, id, reason and age. */
+const LENGTH_OFFSET = 1 + 8 + 4 + 8 + 1 + 4
+
 describe('a packet about reports', () => {
   it.each([
     { kind: 'ask', number: 5 },
-    { kind: 'report', number: 2 ** 40, report: bytes(3) },
-    { kind: 'report', number: 1, report: bytes(MAX_REPORT_BYTES) },
-    { kind: 'report', number: 1, report: bytes(0) },
+    { kind: 'report', number: 2 ** 40, members: [{ id: 1, report: bytes(3), ageMs: 0 }] },
+    { kind: 'report', number: 1, members: [{ id: 1, report: bytes(MAX_REPORT_BYTES), ageMs: 5 }] },
+    { kind: 'report', number: 1, members: [{ id: 1, report: bytes(0), ageMs: 5 }] },
   ] as const)('of a learner is decoded as it was encoded: $kind $number', (packet) => {
     expect(decodeLearnerReportPacket(encodeLearnerReportPacket(packet))).toEqual(packet)
   })
@@ -52,21 +55,35 @@ describe('a packet about reports', () => {
 
   it('keeps no part of the chunk that it was decoded from', () => {
     const chunk = new Uint8Array(100_000)
-    const encoded = encodeLearnerReportPacket({ kind: 'report', number: 1, report: bytes(3) })
+    const encoded = encodeLearnerReportPacket({
+      kind: 'report',
+      number: 1,
+      members: [{ id: 1, report: bytes(3), ageMs: 0 }],
+    })
     chunk.set(encoded)
-    const decoded = decodeLearnerReportPacket(chunk.subarray(0, encoded.length)) as { report: Uint8Array }
-    expect(decoded.report.buffer.byteLength).toBe(3)
+    const decoded = decodeLearnerReportPacket(chunk.subarray(0, encoded.length)) as {
+      members: readonly { report: Uint8Array }[]
+    }
+    expect(decoded.members[0]!.report.buffer.byteLength).toBe(3)
   })
 
   it('is refused when it is cut, null, or longer than allowed', () => {
-    const report = encodeLearnerReportPacket({ kind: 'report', number: 1, report: bytes(9) })
+    const report = encodeLearnerReportPacket({
+      kind: 'report',
+      number: 1,
+      members: [{ id: 1, report: bytes(9), ageMs: 0 }],
+    })
     const long = report.slice()
-    new DataView(long.buffer).setInt32(9, MAX_REPORT_BYTES + 1)
+    new DataView(long.buffer).setInt32(LENGTH_OFFSET, MAX_REPORT_BYTES + 1)
     const none = report.slice()
-    new DataView(none.buffer).setInt32(9, -1)
+    new DataView(none.buffer).setInt32(LENGTH_OFFSET, -1)
+    const aged = report.slice()
+    new DataView(aged.buffer).setInt32(LENGTH_OFFSET - 4, -1)
+    const huge = new Uint8Array(300_000)
+    huge.set(report)
     const many = encodeLeaderReportPacket({ kind: 'answer', number: 1, members: [] })
     new DataView(many.buffer).setInt32(9, 1001)
-    for (const data of [null, report.subarray(0, -1), report.subarray(0, 4), long, none])
+    for (const data of [null, report.subarray(0, -1), report.subarray(0, 4), long, none, aged, huge])
       expect(() => decodeLearnerReportPacket(data)).toThrow(ProtocolError)
     for (const data of [null, many, many.subarray(0, 10)])
       expect(() => decodeLeaderReportPacket(data)).toThrow(ProtocolError)

@@ -26,12 +26,12 @@ export type ReportOfMember = { readonly id: ServerId } & (
   | { readonly report: undefined; readonly reason: ReportReason }
 )
 
-/** What a learner sends about reports (quorum-protocol 18.10): it asks for those of all members, or sends its own. */
+/** What a learner sends about reports (quorum-protocol 18.10): it asks for those of all members, or sends its own and those of its observers. */
 export type LearnerReportPacket =
   | { readonly kind: 'ask'; readonly number: number }
-  | { readonly kind: 'report'; readonly number: number; readonly report: Uint8Array }
+  | { readonly kind: 'report'; readonly number: number; readonly members: readonly ReportOfMember[] }
 
-/** What a leader sends: it asks for the report of the learner, or answers with those of all members. */
+/** What a leader sends: it asks a learner for its report, or answers with those of all members. */
 export type LeaderReportPacket =
   | { readonly kind: 'collect'; readonly number: number }
   | { readonly kind: 'answer'; readonly number: number; readonly members: readonly ReportOfMember[] }
@@ -51,29 +51,44 @@ const REPLY = 2
 /** The most members in an answer. */
 const MAX_SERVERS = 1000
 const MAX_AGE_MS = 0x7fff_ffff
+/** The most bytes of a packet: with up to 17 of each member beside its report, and 13 before all. */
+const MAX_DATA_BYTES = MAX_REPORTS_BYTES + 17 * MAX_SERVERS + 13
 
+/** Leaves out reports for which there is no room. */
 export function encodeLearnerReportPacket(packet: LearnerReportPacket): Uint8Array {
-  const writer = new Writer(16)
-  writer.byte(packet.kind === 'ask' ? REQUEST : REPLY)
-  writer.longNumber(packet.number)
-  if (packet.kind === 'report') writer.buffer(packet.report)
-  return writer.take()
+  return packet.kind === 'ask' ? encode(REQUEST, packet.number) : encode(REPLY, packet.number, packet.members)
 }
 
 /** Returns undefined for a packet of a later release. Throws a `ProtocolError` for malformed data. */
 export function decodeLearnerReportPacket(data: Uint8Array | null): LearnerReportPacket | undefined {
   const { reader, kind, number } = headOf(data)
   if (kind === REQUEST) return { kind: 'ask', number }
-  return kind === REPLY ? { kind: 'report', number, report: readReport(reader) } : undefined
+  return kind === REPLY ? { kind: 'report', number, members: readMembers(reader) } : undefined
 }
 
 /** Leaves out reports for which there is no room. */
 export function encodeLeaderReportPacket(packet: LeaderReportPacket): Uint8Array {
+  return packet.kind === 'collect'
+    ? encode(REQUEST, packet.number)
+    : encode(REPLY, packet.number, packet.members)
+}
+
+/** Returns undefined for a packet of a later release. Throws a `ProtocolError` for malformed data. */
+export function decodeLeaderReportPacket(data: Uint8Array | null): LeaderReportPacket | undefined {
+  const { reader, kind, number } = headOf(data)
+  if (kind === REQUEST) return { kind: 'collect', number }
+  return kind === REPLY ? { kind: 'answer', number, members: readMembers(reader) } : undefined
+}
+
+function encode(kind: number, number: number, members?: readonly ReportOfMember[]): Uint8Array {
   const writer = new Writer(64)
-  writer.byte(packet.kind === 'collect' ? REQUEST : REPLY)
-  writer.longNumber(packet.number)
-  if (packet.kind === 'collect') return writer.take()
-  const members = packet.members.slice(0, MAX_SERVERS)
+  writer.byte(kind)
+  writer.longNumber(number)
+  if (members !== undefined) writeMembers(writer, members.slice(0, MAX_SERVERS))
+  return writer.take()
+}
+
+function writeMembers(writer: Writer, members: readonly ReportOfMember[]): void {
   let left = MAX_REPORTS_BYTES
   writer.int(members.length)
   for (const member of members) {
@@ -86,18 +101,13 @@ export function encodeLeaderReportPacket(packet: LeaderReportPacket): Uint8Array
     writer.int(Math.min(MAX_AGE_MS, Math.floor(member.ageMs)))
     writer.buffer(report)
   }
-  return writer.take()
 }
 
-/** Returns undefined for a packet of a later release. Throws a `ProtocolError` for malformed data. */
-export function decodeLeaderReportPacket(data: Uint8Array | null): LeaderReportPacket | undefined {
-  const { reader, kind, number } = headOf(data)
-  if (kind === REQUEST) return { kind: 'collect', number }
-  if (kind !== REPLY) return undefined
+function readMembers(reader: Reader): readonly ReportOfMember[] {
   const count = reader.int()
   if (count < 0 || count > MAX_SERVERS)
     throw new ProtocolError(`Expected at most ${MAX_SERVERS} servers, got ${count}`, 0, FIELD)
-  return { kind: 'answer', number, members: Array.from({ length: count }, () => readMember(reader)) }
+  return Array.from({ length: count }, () => readMember(reader))
 }
 
 function readMember(reader: Reader): ReportOfMember {
@@ -124,6 +134,8 @@ function headOf(data: Uint8Array | null): {
   readonly number: number
 } {
   if (data === null) throw new ProtocolError('Expected data, got null', 0, FIELD)
+  if (data.length > MAX_DATA_BYTES)
+    throw new ProtocolError(`Expected up to ${MAX_DATA_BYTES} bytes, got ${data.length}`, 0, FIELD)
   const reader = new Reader(data)
   return { reader, kind: reader.byte(), number: reader.longNumber() }
 }
