@@ -136,6 +136,8 @@ describe('a leader that is asked for reports', () => {
     learners.push(learner(3, { extension: undefined }), learner(4, { isUpToDate: false }), learner(20))
     const [first, second, foreign, syncing, stranger] = learners as FakeLearner[]
     await ask(stranger!)
+    // Answers would be held until it is up to date.
+    await ask(syncing!)
     expect(kinds(first!)).toEqual([])
     await ask(first!)
     await report(first!, 10)

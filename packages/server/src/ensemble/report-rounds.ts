@@ -74,7 +74,7 @@ export class ReportRounds {
   /** Takes the packet of a learner. */
   receive(learner: ReportingLearner, packet: LearnerReportPacket): void {
     if (packet.kind === 'report') return this.#received(learner, packet.number, packet.members)
-    if (!this.#options.isMember(learner.serverId)) return
+    if (!this.#options.isMember(learner.serverId) || !learner.isUpToDate) return
     const { number } = packet
     const take = (answer: Answer): void => this.#send(learner, answer)
     this.#add(learner, { number, take })

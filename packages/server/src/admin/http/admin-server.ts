@@ -114,8 +114,8 @@ export class AdminServer {
     this.#settings = settings
     this.#platform = platform
     this.#cluster = new ClusterProbe(platform)
-    this.#members = new ClusterReports(platform.clock, this.#cluster)
     this.#answers = new SlicedAnswers(platform.clock)
+    this.#members = new ClusterReports(platform.clock, this.#cluster, this.#answers)
     this.#survey = new TreeSurvey(platform.clock)
     this.#disk = new DiskFigures(platform.clock, platform.disk)
     this.#ownReport = new OwnReport(platform.clock, this.#disk, () => this.#certificates?.certificate)

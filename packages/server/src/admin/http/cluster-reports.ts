@@ -2,6 +2,7 @@ import type { Clock } from '@zabra/runtime'
 import type { MemberConfiguration, ServerId } from '../../core/quorum/index.ts'
 import type { ReportReason, ReportsResult } from '../../core/zab/index.ts'
 import type { AdminTarget } from '../admin-target.ts'
+import type { SlicedAnswers } from '../sliced-answers.ts'
 import { clientPortOf, type ClusterProbe, type MemberAnswer } from './cluster-probe.ts'
 import { decodeReport, EMPTY_REPORT, notReady, type ReceivedReport } from './member-report.ts'
 
@@ -36,11 +37,17 @@ const REASONS: Readonly<Record<ReportReason, string>> = {
 export class ClusterReports {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #probe: Pick<ClusterProbe, 'ask'>
+  readonly #answers: Pick<SlicedAnswers, 'run'>
   readonly #last = new Map<ServerId, LastKnown>()
 
-  constructor(clock: Pick<Clock, 'monotonic'>, probe: Pick<ClusterProbe, 'ask'>) {
+  constructor(
+    clock: Pick<Clock, 'monotonic'>,
+    probe: Pick<ClusterProbe, 'ask'>,
+    answers: Pick<SlicedAnswers, 'run'>,
+  ) {
     this.#clock = clock
     this.#probe = probe
+    this.#answers = answers
   }
 
   /** Resolves to what is known of the members of an ensemble but `target`. */
@@ -62,7 +69,8 @@ export class ClusterReports {
         member,
         found === undefined ? 'it is not connected to the leader' : REASONS[found.reason],
       )
-    const { report, problem } = decodeReport(found.report)
+    // One that is made to take long takes half a millisecond.
+    const { report, problem } = await this.#answers.run(() => decodeReport(found.report))
     if (report === EMPTY_REPORT) return this.#ask(target, member, problem!, problem)
     const last = { report, source: 'report', at: result.receivedAt - found.ageMs } as const
     this.#last.set(member.id, last)
