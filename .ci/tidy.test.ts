@@ -38,7 +38,7 @@ const layers: Record<string, readonly string[]> = {
   persistence: ['core'],
   settings: ['core'],
   core: [],
-  logging: [],
+  logging: ['core'],
 }
 
 interface Source {

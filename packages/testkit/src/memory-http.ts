@@ -4,6 +4,7 @@ import {
   type Address,
   type HttpHandler,
   type HttpRequest,
+  type HttpResponse,
   type HttpServer,
   type Listener,
 } from '@zabra/runtime'
@@ -45,11 +46,18 @@ export class MemoryHttp implements HttpServer {
     return { address, close: async () => void this.#open.delete(at.port) }
   }
 
-  /** Sends a request to the open port. `target` is a path with its query. */
-  async request(
+  /** Sends a request to the open port, and reads the whole response. `target` is a path with its query. */
+  async request(target: string, options: TestRequest = {}): Promise<TextResponse> {
+    const { status, headers = {}, body = '' } = await this.open(target, options)
+    const bytes = await bytesOf(body)
+    return { status, headers, text: new TextDecoder().decode(bytes), bytes }
+  }
+
+  /** Sends a request, and leaves the body of the response to the caller. */
+  async open(
     target: string,
     { method = 'GET', headers = {}, from = '127.0.0.1', body: sent, port }: TestRequest = {},
-  ): Promise<TextResponse> {
+  ): Promise<HttpResponse> {
     const [first] = this.#open.values()
     const open = port === undefined ? first : this.#open.get(port)
     if (open === undefined) throw new NetworkError('The port is closed', 'ECONNREFUSED')
@@ -65,9 +73,7 @@ export class MemoryHttp implements HttpServer {
       peer: undefined,
       body: bodyOf(sent),
     }
-    const { status, headers: answered = {}, body = '' } = await handler.handle(request)
-    const bytes = await bytesOf(body)
-    return { status, headers: answered, text: new TextDecoder().decode(bytes), bytes }
+    return handler.handle(request)
   }
 }
 

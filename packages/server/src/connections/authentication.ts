@@ -129,7 +129,7 @@ export class Authentication {
     const staysOpen = settings.allowSaslFailedClients && !auth.isSaslRequired
     const context = { reason, user: user?.slice(0, 64) }
     if (staysOpen) {
-      const fields = { ...logContext(this.#client), ...context }
+      const fields = { id: 'client.refused', ...logContext(this.#client), ...context }
       refusals.note(this.#client.host, fields, `Refused a login by SASL and kept the connection: ${reason}`)
       return { token: null }
     }

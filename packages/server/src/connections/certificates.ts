@@ -2,6 +2,9 @@ import type { Cancel, CertificateStore, OwnCertificate, Platform, TlsNetwork } f
 
 /** Milliseconds between two checks of the certificate files for changes. */
 const RELOAD_INTERVAL_MS = 10_000
+const DAY_MS = 86_400_000
+/** Time before the end of a certificate from which on a line says so each day. */
+const ENDS_SOON_MS = 14 * DAY_MS
 
 /** Returns the store at a path with its other settings; undefined without a path. */
 export function storeOf(
@@ -21,6 +24,8 @@ export class CertificateReload {
   readonly #subject: string
   /** The last error of a file, which is logged once. */
   #lastError = ''
+  /** When a line has last said that the certificate ends soon, in milliseconds since 1970. */
+  #warnedAt = -Infinity
   #cancel: Cancel = () => {}
   #isStopped = false
 
@@ -35,11 +40,15 @@ export class CertificateReload {
     return this.#tls.certificate
   }
 
-  /** Checks the files every 10 s until `stop`. */
-  start(): void {
+  /** Checks the end of the certificate, and the files if `readsFiles`, every 10 s until `stop`. */
+  start(readsFiles: boolean): void {
     if (this.#isStopped) return
     this.#cancel = this.#platform.clock.after(RELOAD_INTERVAL_MS, 'change of certificates', () => {
-      void this.#run(false).then(() => this.start())
+      const read = readsFiles ? this.#run(false) : Promise.resolve()
+      void read.then(() => {
+        this.#warnOfEnd()
+        this.start(readsFiles)
+      })
     })
   }
 
@@ -52,6 +61,16 @@ export class CertificateReload {
   async reload(): Promise<void> {
     this.#lastError = ''
     await this.#run(true)
+  }
+
+  #warnOfEnd(): void {
+    const { clock, logger } = this.#platform
+    const now = clock.wall()
+    const { validUntil = Infinity } = this.certificate ?? {}
+    if (validUntil - now >= ENDS_SOON_MS || now - this.#warnedAt < DAY_MS) return
+    this.#warnedAt = now
+    const end = new Date(validUntil).toISOString()
+    logger.warn({ id: 'tls.ends', end }, `${this.#subject} end soon`)
   }
 
   async #run(isRequested: boolean): Promise<void> {

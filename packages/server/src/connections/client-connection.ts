@@ -7,7 +7,7 @@ import type { Identity, SessionId } from '../core/types.ts'
 import type { ClientOrigin } from '../pipeline/index.ts'
 import type { ConnectionPhase } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
-import type { CloseCause } from './close-cause.ts'
+import { closeEventOf, type CloseCause } from './close-cause.ts'
 import { FlowControl, LINGER_MS, PauseReason, UNSENT_LIMIT } from './flow-control.ts'
 import { logContext } from './log-context.ts'
 import type { MemoryHolder } from './memory-budget.ts'
@@ -28,7 +28,8 @@ export function acceptClient(service: ClientService, wire: Connection): void {
   if (refusal !== undefined) {
     stats.connectionsRejected++
     stats.refusals[refusal.reason]++
-    service.refusals.note(host, { client: host }, `Refused a connection: ${refusal.text}`)
+    const fields = { id: 'client.refused', client: host }
+    service.refusals.note(host, fields, `Refused a connection: ${refusal.text}`)
     wire.setHandler({ data() {}, drain() {}, closed() {} })
     wire.destroy()
     return
@@ -198,7 +199,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#cause = cause
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
-    this.#noteClosed(reason, context)
+    this.#noteClosed(cause, reason, context)
     this.#endReplies()
   }
 
@@ -328,7 +329,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     if (this.phase === 'closed') return
     this.#service.stats.closed[this.#cause ?? cause]++
     // Where it was closing, the reason is logged.
-    if (this.phase !== 'closing') this.#noteClosed(reason, context)
+    if (this.phase !== 'closing') this.#noteClosed(cause, reason, context)
     this.phase = 'closed'
     this.#cancelDeadline?.()
     this.#onDrained?.()
@@ -341,8 +342,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#service.removeConnection(this)
   }
 
-  #noteClosed(reason: string, context?: object): void {
-    this.#service.refusals.note(this.host, { ...logContext(this), ...context }, reason)
+  #noteClosed(cause: CloseCause, reason: string, context?: object): void {
+    const fields = { id: closeEventOf(cause), ...logContext(this), ...context }
+    this.#service.refusals.note(this.host, fields, reason)
   }
 
   /** Closes the connection when its bytes are malformed. `first` holds the first bytes of a connection, if they are parsed. */
@@ -429,7 +431,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
   }
 
   #breakOffAnswer(cause: CloseCause, reason: string): void {
-    this.#noteClosed(reason)
+    this.#noteClosed(cause, reason)
     this.#cause = cause
     this.destroy(cause, reason)
   }

@@ -39,4 +39,11 @@ export const CLOSE_CAUSES = [
 
 export type CloseCause = (typeof CLOSE_CAUSES)[number]
 
+/** The causes by which a server refuses a client. */
+const REFUSALS: ReadonlySet<CloseCause> = new Set(['refused', 'protocol', 'too_large', 'login'])
+
+/** Returns the event of the log of a connection that ends for a cause. */
+export const closeEventOf = (cause: CloseCause): 'client.refused' | 'client.closed' =>
+  REFUSALS.has(cause) ? 'client.refused' : 'client.closed'
+
 export const LOGIN_MISSING = 'Closed: its session belongs to a user, and it has not logged in by SASL'

@@ -97,7 +97,7 @@ export class Listeners {
     }
     if (this.#tls === undefined) return
     this.#certificates = new CertificateReload(this.#tls, this.#platform, 'The certificates')
-    if (this.#settings.certReload) this.#certificates.start()
+    this.#certificates.start(this.#settings.certReload)
   }
 
   /**

@@ -1,15 +1,11 @@
 import { addressBlockOf, type Clock, type Logger } from '@zabra/runtime'
+import { kindOf } from '../core/kind-of.ts'
 
 /** Milliseconds in which one line is logged for a kind and an address. */
 const WINDOW_MS = 10_000
 /** Pairs of kind and address that are counted apart; further ones count as one address. */
 const MAX_ENTRIES = 1000
 const OTHER_ADDRESSES = 'other addresses'
-/** What differs between reasons of one kind: texts of the client, which are quoted, addresses of IPv6, and numbers. */
-const VARIABLE = /"(?:[^"\\]|\\.)*"|[\da-f]*:[\da-f]*:[\da-f:.]*|0x[\da-f]+|\d+/g
-
-/** Returns what reasons that differ by numbers, addresses or quoted texts have in common. */
-export const kindOf = (reason: string): string => reason.replace(VARIABLE, '#')
 
 interface Entry {
   /** Lines that may still be logged in this window. */

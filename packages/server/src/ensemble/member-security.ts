@@ -69,7 +69,7 @@ export class MemberSecurity {
       { id: 'tls.members', sslQuorum, portUnification: quorumPortUnification },
       `This server connects to other members ${sslQuorum ? 'with' : 'without'} TLS, and accepts ${quorumPortUnification ? 'connections with and without TLS' : 'TLS only'}`,
     )
-    if (this.#settings.quorumCertReload) this.#reload.start()
+    this.#reload.start(this.#settings.quorumCertReload)
   }
 
   /** The certificate for other members; undefined without one. */

@@ -237,10 +237,13 @@ export class Member implements Server, AdminTarget {
 
   drain(ms: number): void {
     this.#drain.start(ms)
+    this.#context.platform.logger.info({ ms }, 'This server drains: it refuses new sessions')
   }
 
   undrain(): void {
+    if (!this.#drain.isActive) return
     this.#drain.stop()
+    this.#context.platform.logger.info({}, 'This server does not drain any more: it accepts sessions')
   }
 
   requestStop(ms: number): Promise<StopPermitResult> {
@@ -394,11 +397,13 @@ export class Member implements Server, AdminTarget {
   }
 
   #recordMembers(): void {
-    const { audit, membership } = this.#context
+    const { audit, membership, platform } = this.#context
     const members = membersText(membership.active)
     if (members === this.#recordedMembers) return
     this.#recordedMembers = members
-    const detail = `version=0x${membership.active.version.toString(16)} ${members}`
+    const version = `0x${membership.active.version.toString(16)}`
+    platform.logger.info({ version, members }, 'The members of the ensemble have changed')
+    const detail = `version=${version} ${members}`
     audit?.record({ category: 'config', operation: 'members', result: 'success', detail })
   }
 

@@ -9,7 +9,7 @@ import {
   type Logger,
 } from '@zabra/runtime'
 import { foreignProtocolOf } from '../connections/protocol-detector.ts'
-import { kindOf } from '../connections/refusal-log.ts'
+import { kindOf } from '../core/kind-of.ts'
 import { formatAddress } from './election-hello.ts'
 import { LimitedLog } from './limited-log.ts'
 

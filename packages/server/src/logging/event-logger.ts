@@ -1,6 +1,7 @@
 import type { Clock, Logger, LogLevel } from '@zabra/runtime'
 import { LogLevels } from './log-levels.ts'
 import { eventOf, type NamedEvent } from './parts.ts'
+import { RecentEvents } from './recent-events.ts'
 import { RepeatedLines } from './repeated-lines.ts'
 
 /** The fields of contexts that say what a line is about; the first one that is there is the key of repeats. */
@@ -26,14 +27,17 @@ export class EventLogger implements Logger {
   origin: () => LogOrigin = () => ({})
   /** Called with the id of each event above `debug`, whether its line is written or not. */
   observer: ((id: string, context: object, message: string) => void) | undefined
+  /** The last events above `debug`, whether their lines are written or not. */
+  readonly events: RecentEvents
   readonly #lines: Record<LogLevel, number> = { error: 0, warn: 0, info: 0, debug: 0 }
   readonly #logger: Logger
   readonly #repeats: RepeatedLines
 
-  constructor(logger: Logger, clock: Pick<Clock, 'after' | 'monotonic'>) {
+  constructor(logger: Logger, clock: Pick<Clock, 'after' | 'monotonic' | 'wall'>) {
     this.#logger = logger
     this.levels = new LogLevels(logger, clock)
     this.#repeats = new RepeatedLines(clock)
+    this.events = new RecentEvents(clock)
     this.lines = this.#lines
   }
 
@@ -50,17 +54,17 @@ export class EventLogger implements Logger {
   }
 
   error(context: object, message: string): void {
-    this.#observe(context, message)
+    this.#observe('error', context, message)
     if (this.levels.mayWrite('error')) this.#log('error', context, message)
   }
 
   warn(context: object, message: string): void {
-    this.#observe(context, message)
+    this.#observe('warn', context, message)
     if (this.levels.mayWrite('warn')) this.#log('warn', context, message)
   }
 
   info(context: object, message: string): void {
-    this.#observe(context, message)
+    this.#observe('info', context, message)
     if (this.levels.mayWrite('info')) this.#log('info', context, message)
   }
 
@@ -68,16 +72,18 @@ export class EventLogger implements Logger {
     if (this.levels.mayWrite('debug')) this.#log('debug', context, message)
   }
 
-  /** Writes the counts of repeats, and ends the levels that were set for a time. */
+  /** Writes and keeps the counts of repeats, and ends the levels that were set for a time. */
   close(): void {
     this.#repeats.close()
+    this.events.close()
     this.levels.close()
   }
 
-  #observe(context: object, message: string): void {
-    if (this.observer === undefined) return
+  #observe(level: LogLevel, context: object, message: string): void {
     const event = eventOf(context, message)
-    if (event !== undefined) this.observer(event.id, context, message)
+    if (event === undefined) return
+    this.observer?.(event.id, context, message)
+    if (!event.isRoutine) this.events.add(level, event, { ...this.origin(), ...context }, message)
   }
 
   #log(level: LogLevel, context: object, message: string): void {

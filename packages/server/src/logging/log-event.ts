@@ -12,29 +12,39 @@ export interface LogEvent {
   readonly remedy: string
   /** Whether the code limits its lines itself, so that repeats are not folded. */
   readonly isLimited: boolean
+  /** Whether it says what clients do all the time, or is a line of the audit: it is not one of `GET /api/v1/events`. */
+  readonly isRoutine: boolean
 }
 
 interface Limits {
   readonly isLimited?: boolean
+  readonly isRoutine?: boolean
 }
 
 const alarm =
   (level: LogLevel) =>
-  (message: string, means: string, remedy: string, { isLimited = false }: Limits = {}): LogEvent => ({
+  (
+    message: string,
+    means: string,
+    remedy: string,
+    { isLimited = false, isRoutine = false }: Limits = {},
+  ): LogEvent => ({
     level,
     message,
     means,
     remedy,
     isLimited,
+    isRoutine,
   })
 const notice =
   (level: LogLevel) =>
-  (message: string, { isLimited = false }: Limits = {}): LogEvent => ({
+  (message: string, { isLimited = false, isRoutine = false }: Limits = {}): LogEvent => ({
     level,
     message,
     means: '',
     remedy: '',
     isLimited,
+    isRoutine,
   })
 
 export const error = alarm('error')

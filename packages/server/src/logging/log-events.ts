@@ -29,6 +29,7 @@ export const logEvents = {
     'Change the line as the message says; `zabra-server --check-config` shows all of them.',
   ),
   'admin.log-level': info('The level of the log was changed'),
+  'admin.login-refused': info('A login to the HTTP port was refused'),
 
   // The disk
 
@@ -342,6 +343,9 @@ export const logEvents = {
   'server.serving': debug('Serving clients'),
   'server.ready': info('This server is ready for clients'),
   'server.not-ready': info('This server is not ready for clients'),
+  'server.members': info('The members of the ensemble have changed'),
+  'server.drain': info('This server drains: it refuses new sessions'),
+  'server.drain-ended': info('This server does not drain any more: it accepts sessions'),
   'server.draining': info('Draining before the stop: no new sessions, connections close'),
   'server.no-permit': warn(
     'The server stops without a permit of the leader: the time for it is over',
@@ -391,8 +395,9 @@ export const logEvents = {
 
   // Clients, sessions and requests
 
-  'client.connected': info('A session is connected', { isLimited: true }),
-  'client.closed': info('{reason}', { isLimited: true }),
+  'client.connected': info('A session is connected', { isLimited: true, isRoutine: true }),
+  'client.closed': info('{reason}', { isLimited: true, isRoutine: true }),
+  'client.refused': info('{refusal}', { isLimited: true }),
   'client.not-accepted': info('A client could not be accepted', { isLimited: true }),
   'client.four-letter-word': debug('Answered a four-letter command'),
   'client.memory': warn(
@@ -406,7 +411,7 @@ export const logEvents = {
     'Several clients held too much memory at once.',
     'As for `client.memory`.',
   ),
-  'client.login': info('A client has logged in by SASL'),
+  'client.login': info('A client has logged in by SASL', { isRoutine: true }),
   'session.expired': info('A session expired', { isLimited: true }),
   'session.passwords-from-ids': warn(
     'The passwords of sessions follow from their ids, which the stats of ephemeral nodes show: a client that reads one can take over the session of its owner. {advice}',
@@ -453,6 +458,11 @@ export const logEvents = {
     '{subject} have changed and cannot be used; the old ones stay in use',
     'A key or certificate file is damaged, does not fit, or may not be read.',
     'Read the field `reason`, and write the files again before the old certificate ends.',
+  ),
+  'tls.ends': warn(
+    '{subject} end soon',
+    'A certificate of this server ends within 14 days; then clients or members refuse it.',
+    'Write a new certificate to the same files: it is used within ten seconds.',
   ),
   'tls.members': info('This server connects to other members {how}'),
 
@@ -532,12 +542,12 @@ export const logEvents = {
     'The check by replay needs as much memory as the data.',
     'Verify on another machine, as the message says.',
   ),
-  'audit.event': info('{event}', { isLimited: true }),
+  'audit.event': info('{event}', { isLimited: true, isRoutine: true }),
   'audit.failed-event': error(
     '{event}',
     'A change was refused: this is a line of the audit, which Apache ZooKeeper writes at this level too.',
     'Nothing, unless the change should have been permitted.',
-    { isLimited: true },
+    { isLimited: true, isRoutine: true },
   ),
   'audit.lost': error(
     'Lost audit lines',

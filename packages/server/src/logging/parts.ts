@@ -24,6 +24,9 @@ export const LOG_PARTS: readonly string[] = [...new Set(namedEvents.map(({ part 
 const byId = new Map(namedEvents.map((named) => [named.id, named]))
 const byMessage = new Map(namedEvents.map((named) => [named.message, named]))
 
+/** Whether an event of the log has this id. */
+export const isEventId = (id: string): boolean => byId.has(id)
+
 /** Returns the event of a line: the one whose message it has, or that its context names; undefined for other lines. */
 export const eventOf = (context: object, message: string): NamedEvent | undefined =>
   byMessage.get(message) ?? byId.get((context as { readonly id?: string }).id ?? '')

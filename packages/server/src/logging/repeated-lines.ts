@@ -10,6 +10,8 @@ const MAX_KEYS = 1000
 interface Window {
   readonly endsAt: number
   lines: number
+  /** What the lines that were left out stand for. */
+  omitted: number
   /** Writes the last line that was left out, with the number of them. */
   writeRest: ((times: number) => void) | undefined
   cancel: Cancel | undefined
@@ -25,12 +27,13 @@ export class RepeatedLines {
   }
 
   /**
-   * Counts a line about an event and a thing. Returns whether it is written now; else `writeRest` of the last such line is called at
-   * the end of the minute with the number of lines that were left out.
+   * Counts a line about an event and a thing, which stands for `times` of them. Returns whether it is written now; else `writeRest` of
+   * the last such line is called at the end of the minute with the number of those that were left out.
    */
-  admits(event: string, key: string, writeRest: (times: number) => void): boolean {
+  admits(event: string, key: string, writeRest: (times: number) => void, times = 1): boolean {
     const window = this.#windowOf(event, key)
     if (++window.lines <= WRITTEN) return true
+    window.omitted += times
     window.writeRest = writeRest
     window.cancel ??= this.#clock.after(
       window.endsAt - this.#clock.monotonic(),
@@ -52,8 +55,8 @@ export class RepeatedLines {
     this.#windows.clear()
   }
 
-  #end({ lines, writeRest }: Window): void {
-    writeRest?.(lines - WRITTEN)
+  #end({ omitted, writeRest }: Window): void {
+    writeRest?.(omitted)
   }
 
   #windowOf(event: string, key: string): Window {
@@ -65,7 +68,13 @@ export class RepeatedLines {
     this.#windows.delete(name)
     if (this.#windows.size >= MAX_KEYS) this.#removeEnded(now)
     if (this.#windows.size >= MAX_KEYS && key !== '') return this.#windowOf(event, '')
-    const window: Window = { endsAt: now + WINDOW_MS, lines: 0, writeRest: undefined, cancel: undefined }
+    const window: Window = {
+      endsAt: now + WINDOW_MS,
+      lines: 0,
+      omitted: 0,
+      writeRest: undefined,
+      cancel: undefined,
+    }
     this.#windows.set(name, window)
     return window
   }

@@ -84,10 +84,14 @@ it('no line of a busy server has data, passwords, digests or tokens', async () =
   await server.client({ resume: client.session!, password: utf8(PASSWORD.slice(0, 16)) })
   const resumed = await server.client({ resume: client.session! })
   await server.advance(30_000)
+  const events = await server.http.request('/api/v1/events?follow=false')
   await server.restart().catch(() => {})
   await server.stop()
 
-  const text = server.logLines.map((line) => JSON.stringify(line)).join('\n')
+  const text = [...server.logLines.map((line) => JSON.stringify(line)), events.text].join('\n')
+  expect(events.text).toMatch(
+    /event: request.slow(.|\n)*event: admin.login-refused(.|\n)*event: client.refused/,
+  )
   expect(resumed.frames).toHaveLength(1)
   expect(text).toMatch(/A request was slow(.|\n)*A session expired/)
   const secrets = hexadecimalIn(await disk.readFile('/data/session.secret'))

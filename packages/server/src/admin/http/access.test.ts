@@ -99,7 +99,7 @@ it('lets each role do what it includes, and nothing else, at every route and com
     for (const caller of ['anonymous', ...Object.keys(included)]) {
       const headers: Record<string, string> =
         caller === 'anonymous' ? {} : { authorization: `Bearer ${caller}` }
-      const status = await statusOf(server, server.http.request(path, { method, headers, from: '10.0.0.1' }))
+      const status = await statusOf(server, server.http.open(path, { method, headers, from: '10.0.0.1' }))
       const may =
         role === 'health' ||
         (included as Readonly<Record<string, readonly string[]>>)[caller]?.includes(role) === true

@@ -49,11 +49,15 @@ export class AdminAccess {
   readonly #clock: Pick<Clock, 'monotonic' | 'wall'>
   /** The tokens of the file; replaced when it is read again. */
   tokens = AdminTokens.none
-  readonly #onFailedLogin: () => void
+  readonly #onFailedLogin: (host: string) => void
   readonly #failures = new Map<string, Failures>()
 
-  /** `onFailedLogin` counts refused credentials. */
-  constructor(settings: ServerSettings, clock: Pick<Clock, 'monotonic' | 'wall'>, onFailedLogin: () => void) {
+  /** `onFailedLogin` counts refused credentials of an address. */
+  constructor(
+    settings: ServerSettings,
+    clock: Pick<Clock, 'monotonic' | 'wall'>,
+    onFailedLogin: (host: string) => void,
+  ) {
     this.#settings = settings
     this.#clock = clock
     this.#onFailedLogin = onFailedLogin
@@ -190,7 +194,7 @@ export class AdminAccess {
 
   /** Has the address wait after a guess. A caller that repeats wrong credentials, such as a revoked token, delays no other of its address. */
   #countFailure(host: string, credentials: string): void {
-    this.#onFailedLogin()
+    this.#onFailedLogin(host)
     const block = addressBlockOf(host)
     const at = this.#clock.monotonic()
     const last = this.#failures.get(block)

@@ -19,6 +19,7 @@ import { problem } from './api-route.ts'
 import { ClusterProbe } from './cluster-probe.ts'
 import { ClusterReports } from './cluster-reports.ts'
 import { encodeReport, OwnReport } from './member-report.ts'
+import { EventStreams } from './event-streams.ts'
 import { adminTls } from './tls.ts'
 import { AdminAccess, type Refusal } from './access.ts'
 import type { AdminRole } from './roles.ts'
@@ -99,6 +100,7 @@ export class AdminServer {
   /** The same for `restore`. */
   #lastRestoreAt = -Infinity
   readonly #restores: Restores
+  readonly #eventStreams: EventStreams
 
   /** Without `audit` no request is recorded. `log` is the logger of the platform. */
   constructor(
@@ -123,8 +125,10 @@ export class AdminServer {
       prometheusText(this.#target, await this.#collect(), this.#certificates?.certificate),
     )
     this.#restores = new Restores(platform)
+    this.#eventStreams = new EventStreams(log.events, platform.clock, settings.adminIdleTimeoutMs)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
-    this.#access = new AdminAccess(settings, platform.clock, () => {
+    this.#access = new AdminAccess(settings, platform.clock, (address) => {
+      platform.logger.info({ address }, 'A login to the HTTP port was refused')
       const stats = this.#target?.service?.stats
       if (stats !== undefined) stats.authFailed++
     })
@@ -208,7 +212,7 @@ export class AdminServer {
       })
       if (tls !== undefined) {
         this.#certificates = new CertificateReload(tls, this.#platform, 'The certificates of the HTTP port')
-        this.#certificates.start()
+        this.#certificates.start(true)
       }
     } catch (error) {
       if (!(error instanceof NetworkError)) throw error
@@ -274,6 +278,7 @@ export class AdminServer {
     this.#cancelReport()
     this.#cancelRotation()
     this.#log.close()
+    this.#eventStreams.close()
     this.#certificates?.stop()
     await Promise.all([this.#listener?.close(), this.#metricsListener?.close()])
     this.#listener = this.#metricsListener = undefined
@@ -367,6 +372,7 @@ export class AdminServer {
           answers: this.#answers,
           sessionPages: this.#sessionPages,
           restores: this.#restores,
+          eventStreams: this.#eventStreams,
         }
         const response = await route.run(call)
         this.reportReadiness()

@@ -7,6 +7,7 @@ import type { SlicedAnswers } from '../sliced-answers.ts'
 import type { ClusterProbe } from './cluster-probe.ts'
 import type { ClusterReports } from './cluster-reports.ts'
 import type { MemberReport } from './member-report.ts'
+import type { EventStreams } from './event-streams.ts'
 import type { Restores } from './restore-command.ts'
 import type { AdminRole } from './roles.ts'
 
@@ -23,6 +24,7 @@ export interface ApiCall {
   readonly report: () => Promise<MemberReport>
   readonly answers: SlicedAnswers
   readonly restores: Restores
+  readonly eventStreams: EventStreams
   /** Makes the pages of a list of sessions, in steps that yield empty strings. */
   readonly sessionPages: { page(server: ServerReport, request: HttpRequest): Generator<string, HttpResponse> }
 }

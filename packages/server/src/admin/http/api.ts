@@ -9,6 +9,7 @@ import { numberIn, readObject } from './json-body.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
 import { clusterRoutes } from './cluster-api.ts'
+import { eventRoutes } from './event-api.ts'
 import { finalizeRoutes } from './finalize-api.ts'
 import { settingsOf } from './commands.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
@@ -87,6 +88,7 @@ export const apiRoutes: readonly ApiRoute[] = [
   ...backupRoutes,
   ...clusterRoutes,
   ...finalizeRoutes,
+  ...eventRoutes,
   {
     path: '/api/v1/slow',
     method: 'GET',
