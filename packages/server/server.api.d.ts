@@ -1749,6 +1749,7 @@ export interface Row<T> {
     readonly isSecret?: true;
     readonly isPath?: true;
     readonly isSecretFile?: true;
+    readonly isChangeable?: true;
     readonly isOwn?: true;
     readonly isPropertyOnly?: true;
 }

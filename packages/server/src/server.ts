@@ -10,6 +10,7 @@ import { readClusterId } from './persistence/index.ts'
 import { SecretFiles } from './secret-files.ts'
 import type { Server } from './server-types.ts'
 import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
+import { LiveSettings } from './settings/live-settings.ts'
 import { FEATURE_LEVEL } from './version.ts'
 
 /**
@@ -20,11 +21,16 @@ import { FEATURE_LEVEL } from './version.ts'
  * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do. `featureLevel` makes it act
  * as another release, for tests of upgrades.
  */
-export async function createServer(
+export function createServer(
   settings: ServerSettings,
   platform: Platform,
   { featureLevel = FEATURE_LEVEL }: { readonly featureLevel?: number } = {},
 ): Promise<Server> {
+  return start(new LiveSettings(settings), platform, featureLevel)
+}
+
+async function start(liveSettings: LiveSettings, platform: Platform, featureLevel: number): Promise<Server> {
+  const settings = liveSettings.values
   const log = new EventLogger(platform.logger, platform.clock)
   const identity = settings.ensemble === undefined ? {} : { member: settings.serverId }
   log.origin = () => identity
@@ -36,7 +42,7 @@ export async function createServer(
       const event = configEvent(id, context, message)
       if (event !== undefined) audit.record(event)
     }
-  const admin = new AdminServer(settings, logged, { audit, log })
+  const admin = new AdminServer(liveSettings, logged, { audit, log })
   const secretFiles = new SecretFiles(settings, logged)
   try {
     await secretFiles.start()

@@ -125,6 +125,8 @@ export interface AdminTarget {
    * Starts to drain: refuses new sessions and closes the connections of clients at an even rate within `ms`; 0 closes none.
    */
   drain(ms: number): void
+  /** Takes the settings anew that are not read each time when they are needed. */
+  applySettings(): void
   /** Ends `drain`: accepts sessions again. */
   undrain(): void
   /** Asks the leader for a permit to stop within `ms`. */

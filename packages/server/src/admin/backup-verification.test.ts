@@ -40,7 +40,11 @@ function create(platform: Partial<Platform> = {}, onTurn = (): void => {}) {
       setImmediate(action)
     },
   }
-  const verification = new BackupVerification(store, { ...server.platform(), clock, ...platform }, DAY)
+  const verification = new BackupVerification(
+    store,
+    { ...server.platform(), clock, ...platform },
+    { backupVerifyMs: DAY },
+  )
   return { verification, turns: () => turns, advance: (ms: number) => (now += ms) }
 }
 

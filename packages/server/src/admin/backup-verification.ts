@@ -10,6 +10,7 @@ import {
   type VerificationRecord,
 } from '../backup/index.ts'
 import { memoryCheck, pauseAfter } from '../persistence/index.ts'
+import type { ServerSettings } from '../settings/index.ts'
 
 /** Longest time in which a verification holds the event loop, in milliseconds. */
 const SLICE_MS = 4
@@ -28,7 +29,7 @@ class MemoryMissing extends Error {}
 export class BackupVerification {
   readonly #store: BackupStore
   readonly #platform: Platform
-  readonly #intervalMs: number
+  readonly #settings: Pick<ServerSettings, 'backupVerifyMs'>
   #last: VerificationRecord | undefined
   #hasRead = false
   /** When the next attempt may begin, on the monotonic clock. */
@@ -36,11 +37,10 @@ export class BackupVerification {
   #running: Promise<void> | undefined
   #isStopped = false
 
-  /** `intervalMs`: time between two verifications; 0 for none. */
-  constructor(store: BackupStore, platform: Platform, intervalMs: number) {
+  constructor(store: BackupStore, platform: Platform, settings: Pick<ServerSettings, 'backupVerifyMs'>) {
     this.#store = store
     this.#platform = platform
-    this.#intervalMs = intervalMs
+    this.#settings = settings
   }
 
   /** The last result, by any member; undefined before the first, and on a server that is not on duty. */
@@ -50,7 +50,7 @@ export class BackupVerification {
 
   /** Begins a verification if one is due. Call it while this server has the duty. */
   runIfDue(catalog: Catalog | undefined): void {
-    if (this.#intervalMs === 0 || this.#running !== undefined || this.#isStopped) return
+    if (this.#settings.backupVerifyMs === 0 || this.#running !== undefined || this.#isStopped) return
     if (catalog === undefined || catalog.snapshots.length === 0) return
     if (this.#platform.clock.monotonic() < this.#notBefore) return
     this.#running = this.#run(catalog)
@@ -73,7 +73,7 @@ export class BackupVerification {
     const { clock, compression, logger } = this.#platform
     const age = clock.wall() - (this.#last?.time ?? -Infinity)
     // A time in the future is that of another clock.
-    if (age >= 0 && age < this.#intervalMs) return
+    if (age >= 0 && age < this.#settings.backupVerifyMs) return
     const { url } = this.#store.target
     if (this.#lacksMemory()) throw new MemoryMissing()
     const chain = catalog.newestChain()
@@ -124,7 +124,7 @@ export class BackupVerification {
     const { clock, logger } = this.#platform
     const { url } = this.#store.target
     if (error instanceof MemoryMissing) {
-      this.#notBefore = clock.monotonic() + this.#intervalMs
+      this.#notBefore = clock.monotonic() + this.#settings.backupVerifyMs
       const sentence =
         'The backup was not verified: the memory for a second tree is missing. Run zabra backup verify --deep on another machine, and set backup.verify=0'
       return logger.warn({ target: url }, sentence)

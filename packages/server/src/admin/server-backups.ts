@@ -68,7 +68,7 @@ export class ServerBackups implements WritesBackups {
 
   /** Opens the targets in the settings; resolves to undefined without any. Rejects with a `BackupError` for settings that cannot be used. */
   static async open(settings: ServerSettings, platform: Platform): Promise<ServerBackups | undefined> {
-    const { backupTargets, backupKeyFile, backupRetain } = settings
+    const { backupTargets, backupKeyFile } = settings
     if (backupTargets.length === 0) return undefined
     const { cryptography, random, disk } = platform
     if (cryptography === undefined)
@@ -79,7 +79,7 @@ export class ServerBackups implements WritesBackups {
       backupKeyFile === undefined
         ? undefined
         : parseKey(new TextDecoder().decode(await disk.readFile(backupKeyFile)), cryptography, backupKeyFile)
-    const rules = backupRetain === undefined ? undefined : parseRetention(backupRetain)
+    rulesOf(settings)
     const credentials = credentialsReader(settings, platform)
     const s3 = { endpoint: settings.backupS3Endpoint, region: settings.backupS3Region, credentials }
     const targets: TargetBackups[] = []
@@ -87,7 +87,7 @@ export class ServerBackups implements WritesBackups {
       const target = await openTarget(text, { ...platform, cryptography }, s3)
       if (target.url.startsWith('s3:')) await credentials()
       const store = { target, cryptography, random, key }
-      targets.push(new TargetBackups(store, settings, platform, rules))
+      targets.push(new TargetBackups(store, settings, platform))
     }
     return new ServerBackups(targets)
   }
@@ -155,12 +155,15 @@ async function readCredentials(
   )
 }
 
+/** Returns the rules by which backups are removed; undefined where all stay. Throws a `BackupError` for rules that cannot be used. */
+const rulesOf = ({ backupRetain }: ServerSettings): readonly RetentionRule[] | undefined =>
+  backupRetain === undefined ? undefined : parseRetention(backupRetain)
+
 /** The backups in one target. */
 class TargetBackups {
   readonly #store: BackupStore
   readonly #settings: ServerSettings
   readonly #platform: Platform
-  readonly #rules: readonly RetentionRule[] | undefined
   readonly #duty: BackupDuty
   readonly #verification: BackupVerification
   #server: AdminTarget | undefined
@@ -191,18 +194,12 @@ class TargetBackups {
   /** Whether nothing is written any more. */
   #isClosed = false
 
-  constructor(
-    store: BackupStore,
-    settings: ServerSettings,
-    platform: Platform,
-    rules: readonly RetentionRule[] | undefined,
-  ) {
+  constructor(store: BackupStore, settings: ServerSettings, platform: Platform) {
     this.#store = store
     this.#settings = settings
     this.#platform = platform
-    this.#rules = rules
     this.#duty = new BackupDuty(store, String(settings.serverId), platform)
-    this.#verification = new BackupVerification(store, platform, settings.backupVerifyMs)
+    this.#verification = new BackupVerification(store, platform, settings)
   }
 
   get #intervalMs(): number {
@@ -474,8 +471,9 @@ class TargetBackups {
   }
 
   async #prune(catalog: Catalog): Promise<void> {
-    if (this.#rules === undefined) return
-    const found = await findPrunable(this.#store, catalog, this.#rules, this.#platform.clock.wall())
+    const rules = rulesOf(this.#settings)
+    if (rules === undefined) return
+    const found = await findPrunable(this.#store, catalog, rules, this.#platform.clock.wall())
     if (found.manifests.length + found.pieces.length + found.unfinished.length === 0) return
     await prune(this.#store, found)
     this.#catalog = await Catalog.read(this.#store, catalog)

@@ -5,6 +5,7 @@ const EVENTS: ReadonlyMap<string, readonly [operation: string, result: AuditResu
   ['program.reloading', ['reload', 'invoked']],
   ['program.log-level', ['logLevel', 'success']],
   ['admin.log-level', ['logLevel', 'success']],
+  ['admin.settings', ['settings', 'success']],
   ['admin.tokens-not-read', ['tokens', 'failure']],
   ['tls.reloaded', ['certificates', 'success']],
   ['tls.not-reloaded', ['certificates', 'failure']],

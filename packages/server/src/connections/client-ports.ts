@@ -95,6 +95,7 @@ export class ClientPorts {
     this.#onAttach(service)
     this.#service = service
     service.portStatus = this.#listeners
+    service.applySettings()
     service.isDraining = this.#isDraining
   }
 

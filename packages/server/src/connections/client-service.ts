@@ -145,7 +145,8 @@ export class ClientService {
   readonly sessionUsers: SessionUsers
   readonly flushQueue: FlushQueue
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
-  readonly sessionTokens: TokenBucket | undefined
+  /** Limits new sessions; undefined where the settings set no limit. */
+  sessionTokens: TokenBucket | undefined
   /** Holds the buffers of replies and of queued requests. */
   readonly bufferPool = new BufferPool()
   /** Takes bytes that are never sent, such as the empty body of a reply. Emptied at the end of each turn. */
@@ -202,18 +203,15 @@ export class ClientService {
     const runLater = (action: () => void): void => this.runLater(action)
     if (hasLocalSessions || isReadOnly)
       this.localSessions = new SessionTracker(settings.tickTimeMs, clock.monotonic(), { isLocal: true })
-    this.sessionTokens = sessionTokensOf(settings)
     system.resetPauses?.()
     this.auth = new AuthPolicy(settings)
     this.passwords = passwords
-    this.connections = new ConnectionRegistry({ ...settings, maxDescriptors: system.fileDescriptors().max })
+    this.connections = new ConnectionRegistry(settings, system.fileDescriptors().max)
     this.refusals = new RefusalLog(platform)
     this.topRequests = new TopRequests(clock)
     this.slowRequests = new SlowRequests({
       clock,
       logger,
-      limitMs: settings.slowRequestMs,
-      readLimitMs: settings.slowRequestReadMs,
       epoch: () => epochOf(this.pipeline.lastVisibleZxid),
       stages: stats.stages,
     })
@@ -478,6 +476,13 @@ export class ClientService {
     while (this.sessionOf(id) !== undefined || this.tree.owners.ofSession(id).size > 0)
       id = this.#sessionIds.next()
     return id
+  }
+
+  /** Takes the settings that are not read each time when they are needed: before the first connection, and when they have changed. */
+  applySettings(): void {
+    const { slowRequestMs, slowRequestReadMs } = this.settings
+    this.slowRequests.setLimits(slowRequestMs, slowRequestReadMs)
+    this.sessionTokens = sessionTokensOf(this.settings)
   }
 
   /** Returns a local or a global session. */

@@ -6,13 +6,12 @@ import type { RefusalReason } from './stats.ts'
 /** File descriptors that are kept free of clients: for logs, snapshots and the platform. */
 const RESERVED_DESCRIPTORS = 64
 
+/** Read for each new connection. */
 export interface ConnectionLimits {
   /** Connections of one address; 0 is no limit. */
   readonly maxClientCnxns: number
   /** Connections in all; 0 is no limit. */
   readonly maxCnxns: number
-  /** File descriptors that the process may open; -1 where unknown. */
-  readonly maxDescriptors: number
 }
 
 /** Why a connection is refused, for metrics and for the log. */
@@ -26,17 +25,15 @@ export class ConnectionRegistry implements Iterable<ClientChannel> {
   readonly #channels = new Set<ClientChannel>()
   readonly #bySession = new SessionMap<ClientChannel>()
   readonly #countByHost = new Map<string, number>()
-  readonly #maxPerHost: number
-  readonly #max: number
-  /** What limits the connections in all. */
-  readonly #limit: 'total' | 'descriptors'
+  readonly #limits: ConnectionLimits
+  /** Connections for which the process may open file descriptors. */
+  readonly #descriptors: number
   #onEmpty: () => void = () => {}
 
-  constructor({ maxClientCnxns, maxCnxns, maxDescriptors }: ConnectionLimits) {
-    this.#maxPerHost = maxClientCnxns > 0 ? maxClientCnxns : Infinity
-    const descriptors = maxDescriptors > 0 ? Math.max(1, maxDescriptors - RESERVED_DESCRIPTORS) : Infinity
-    this.#max = Math.min(maxCnxns > 0 ? maxCnxns : Infinity, descriptors)
-    this.#limit = this.#max < descriptors ? 'total' : 'descriptors'
+  /** `maxDescriptors`: file descriptors that the process may open; -1 where unknown. */
+  constructor(limits: ConnectionLimits, maxDescriptors: number) {
+    this.#limits = limits
+    this.#descriptors = maxDescriptors > 0 ? Math.max(1, maxDescriptors - RESERVED_DESCRIPTORS) : Infinity
   }
 
   get size(): number {
@@ -49,16 +46,18 @@ export class ConnectionRegistry implements Iterable<ClientChannel> {
 
   /** Returns why no further connection of an address is accepted, or undefined when it is. */
   refusalOf(host: string): Refusal | undefined {
+    const { maxClientCnxns, maxCnxns } = this.#limits
     const count = this.#countByHost.get(host) ?? 0
-    if (count >= this.#maxPerHost)
+    if (maxClientCnxns > 0 && count >= maxClientCnxns)
       return {
         reason: 'address',
-        text: `its address has ${count} connections already and maxClientCnxns is ${this.#maxPerHost}`,
+        text: `its address has ${count} connections already and maxClientCnxns is ${maxClientCnxns}`,
       }
-    if (this.size >= this.#max)
+    const max = Math.min(maxCnxns > 0 ? maxCnxns : Infinity, this.#descriptors)
+    if (this.size >= max)
       return {
-        reason: this.#limit,
-        text: `there are ${this.size} connections, and maxCnxns and the file descriptors of the process allow ${this.#max}`,
+        reason: max < this.#descriptors ? 'total' : 'descriptors',
+        text: `there are ${this.size} connections, and maxCnxns and the file descriptors of the process allow ${max}`,
       }
     return undefined
   }

@@ -107,9 +107,9 @@ const LINES_PER_SECOND = 10
  */
 export class SlowRequests {
   /** No request that took less is slow, in milliseconds; Infinity where the settings turn this off. */
-  readonly leastMs: number
-  readonly #limitMs: number
-  readonly #readLimitMs: number
+  leastMs = Infinity
+  #limitMs = Infinity
+  #readLimitMs = Infinity
   readonly #kept = new RingBuffer<SlowRequest | undefined>(undefined)
   readonly #tokens = new TokenBucket(BURST, 1000, LINES_PER_SECOND)
   readonly #options: SlowRequestsOptions
@@ -120,8 +120,12 @@ export class SlowRequests {
 
   constructor(options: SlowRequestsOptions) {
     this.#options = options
-    this.#limitMs = options.limitMs || Infinity
-    this.#readLimitMs = options.readLimitMs || Infinity
+  }
+
+  /** Sets the times from which on writes and reads are slow; 0 turns that off, as it is before the first call. */
+  setLimits(limitMs: number, readLimitMs: number): void {
+    this.#limitMs = limitMs || Infinity
+    this.#readLimitMs = readLimitMs || Infinity
     this.leastMs = Math.min(this.#limitMs, this.#readLimitMs)
   }
 
@@ -215,9 +219,6 @@ export class SlowRequests {
 export interface SlowRequestsOptions {
   readonly clock: Clock
   readonly logger: Logger
-  /** 0 turns the log of such requests off. */
-  readonly limitMs: number
-  readonly readLimitMs: number
   readonly epoch: () => number
   readonly stages: WriteStages
 }

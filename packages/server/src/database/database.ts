@@ -175,7 +175,6 @@ export class Database {
     invariant(this.#writer === undefined, 'A role writes only once the role before it has ended.')
     invariant(!this.hasUninstalledTree, 'A role writes only after a history that is on disk.')
     const { disk, clock, random, logger } = platform
-    const { snapCount, snapTreeShare } = settings
     const options = {
       disk,
       clock,
@@ -187,10 +186,10 @@ export class Database {
       ...(epochs === undefined ? {} : { acceptedEpoch: () => epochs.accepted }),
       isDurable: settings.forceSync,
       preallocateBytes: settings.preAllocSizeBytes,
-      snapCount: () => Math.max(snapCount, Math.floor(snapTreeShare * this.tree.nodeCount)),
+      snapCount: () => Math.max(settings.snapCount, Math.floor(settings.snapTreeShare * this.tree.nodeCount)),
       snapSizeLimitBytes: settings.snapSizeLimitBytes,
       fileSizeLimitBytes: settings.txnLogSizeLimitBytes,
-      syncWarningMs: settings.fsyncWarningThresholdMs,
+      syncWarningMs: () => settings.fsyncWarningThresholdMs,
       flushDelayMs: settings.flushDelayMs,
       maxBatchSize: settings.maxBatchSize,
       sinceSnapshot: this.#history.txnsSinceSnapshot,

@@ -31,18 +31,27 @@ export class SnapshotScheduler {
   readonly #stop = new AbortController()
   #running: Promise<boolean> | undefined
   #cancelTimer: Cancel = () => {}
+  /** The interval of the purge timer; 0 without one. */
+  #intervalMs = 0
 
   constructor(options: SnapshotSchedulerOptions) {
     this.#options = options
   }
 
-  /** Starts the purge timer, unless purging is disabled. */
+  /** Starts the purge timer, unless purging is disabled. Ends an earlier one. */
   start(): void {
     const { settings, clock } = this.#options
-    if (settings.purgeIntervalMs <= 0 || this.#stop.signal.aborted) return
-    this.#cancelTimer = clock.after(settings.purgeIntervalMs, 'autopurge', () => {
+    this.#cancelTimer()
+    this.#intervalMs = settings.purgeIntervalMs
+    if (this.#intervalMs <= 0 || this.#stop.signal.aborted) return
+    this.#cancelTimer = clock.after(this.#intervalMs, 'autopurge', () => {
       void this.#purge().finally(() => this.start())
     })
+  }
+
+  /** Starts the purge timer anew if the settings have another interval. */
+  applySettings(): void {
+    if (this.#options.settings.purgeIntervalMs !== this.#intervalMs) this.start()
   }
 
   /** Takes a snapshot unless one is in progress. Resolves to whether it is on disk. Never rejects: a failure is logged and counted. */

@@ -240,6 +240,12 @@ export class Member implements Server, AdminTarget {
     this.#context.platform.logger.info({ ms }, 'This server drains: it refuses new sessions')
   }
 
+  applySettings(): void {
+    const { clientPorts, snapshots } = this.#context
+    clientPorts.service?.applySettings()
+    snapshots.applySettings()
+  }
+
   undrain(): void {
     if (!this.#drain.isActive) return
     this.#drain.stop()

@@ -29,6 +29,7 @@ export const logEvents = {
     'Change the line as the message says; `zabra-server --check-config` shows all of them.',
   ),
   'admin.log-level': info('The level of the log was changed'),
+  'admin.settings': info('Settings were changed, until the next start'),
   'admin.login-refused': info('A login to the HTTP port was refused'),
 
   // The disk

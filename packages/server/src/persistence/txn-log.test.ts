@@ -45,7 +45,7 @@ function given(options: Partial<TxnLogOptions> = {}) {
       snapCount: () => 1000,
       snapSizeLimitBytes: 0,
       fileSizeLimitBytes: 0,
-      syncWarningMs: 1000,
+      syncWarningMs: () => 1000,
       ...options,
     },
     {
@@ -422,7 +422,7 @@ describe('the appends of TxnLog', () => {
 
 describe('the writes of TxnLog', () => {
   it('are one for each batch, and warn when the disk is slow', async () => {
-    const { log, append, disk, clock, events, lines } = given({ syncWarningMs: 100 })
+    const { log, append, disk, clock, events, lines } = given({ syncWarningMs: () => 100 })
     for (const [zxid, ms] of [
       [1, 100],
       [2, 101],

@@ -48,8 +48,8 @@ export interface TxnLogOptions {
   readonly snapSizeLimitBytes: number
   /** A new file begins once the current one is larger; 0 or less disables it. */
   readonly fileSizeLimitBytes: number
-  /** A write that takes longer is logged. */
-  readonly syncWarningMs: number
+  /** Returns the time of a write that is logged if it takes longer. Read after each write. */
+  readonly syncWarningMs: () => number
   /** How long a write waits for more entries; 0 by default. */
   readonly flushDelayMs?: number
   /** Transactions after the newest snapshot: they count towards the next one. */
@@ -379,7 +379,7 @@ export class TxnLog {
     if (batch.startsFile) await this.#file.create(batch.first)
     await this.#file.write(batch.writer.pieces(), batch.startsFile)
     const ms = clock.monotonic() - started
-    if (ms > syncWarningMs) {
+    if (ms > syncWarningMs()) {
       const context = {
         id: 'log.slow-sync',
         ms: Math.round(ms),

@@ -28,6 +28,7 @@ export const accessRows = {
   containerMaxPerMinute: row({
     group: tree,
     key: 'znode.container.maxPerMinute',
+    isChangeable: true,
     property: 'znode.container.maxPerMinute',
     isPropertyOnly: true,
     type: integer(1),

@@ -152,6 +152,7 @@ export const adminRows = {
   adminRateLimitMs: row({
     group,
     key: 'admin.rateLimiterIntervalInMS',
+    isChangeable: true,
     property: 'zookeeper.admin.rateLimiterIntervalInMS',
     type: duration('ms', { min: 0 }),
     defaultValue: 300_000,
@@ -244,6 +245,7 @@ export const adminRows = {
   stopDrainMs: row({
     group: 'Connections and requests',
     key: 'stop.drainMs',
+    isChangeable: true,
     isOwn: true,
     type: duration('ms', { min: 0, max: 3_600_000 }),
     defaultValue: 0,
@@ -254,6 +256,7 @@ export const adminRows = {
   stopPermitMs: row({
     group: 'Connections and requests',
     key: 'stop.permitMs',
+    isChangeable: true,
     isOwn: true,
     type: duration('ms', { min: 0, max: 3_600_000 }),
     defaultValue: 0,

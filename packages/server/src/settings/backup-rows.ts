@@ -18,6 +18,7 @@ export const backupRows = {
   backupSchedule: row({
     group,
     key: 'backup.schedule',
+    isChangeable: true,
     type: schedule(),
     defaultValue: 3_600_000 as number | string,
     description:
@@ -26,6 +27,7 @@ export const backupRows = {
   backupVerifyMs: row({
     group,
     key: 'backup.verify',
+    isChangeable: true,
     isOwn: true,
     type: duration('ms', { min: 0 }),
     defaultValue: 86_400_000,
@@ -35,6 +37,7 @@ export const backupRows = {
   backupLogIntervalMs: row({
     group,
     key: 'backup.logInterval',
+    isChangeable: true,
     isOwn: true,
     type: duration('ms', { min: 0, max: 86_400_000 }),
     defaultValue: 60_000,
@@ -44,6 +47,7 @@ export const backupRows = {
   backupRetain: row({
     group,
     key: 'backup.retain',
+    isChangeable: true,
     type: optional(
       pattern(
         /^\d{1,6}[mhdw]:(?:all|\d{1,6}[mhdw])(?:,\d{1,6}[mhdw]:(?:all|\d{1,6}[mhdw]))*$/,
@@ -74,6 +78,7 @@ export const backupRows = {
   backupRateBytes: row({
     group,
     key: 'backup.rate',
+    isChangeable: true,
     isOwn: true,
     type: size('B', { min: 0 }),
     defaultValue: 0,

@@ -65,6 +65,7 @@ export const connectionRows = {
   maxClientCnxns: row({
     group: requests,
     key: 'maxClientCnxns',
+    isChangeable: true,
     type: integer(0),
     defaultValue: 60,
     description:
@@ -73,6 +74,7 @@ export const connectionRows = {
   maxSessions: row({
     group: requests,
     key: 'maxSessions',
+    isChangeable: true,
     type: integer(0),
     defaultValue: 0,
     apacheDefault: 'no such limit',
@@ -105,6 +107,7 @@ export const connectionRows = {
   maxCnxns: row({
     group: requests,
     key: 'maxCnxns',
+    isChangeable: true,
     property: 'zookeeper.maxCnxns',
     type: integer(0),
     defaultValue: 0,
@@ -113,6 +116,7 @@ export const connectionRows = {
   globalOutstandingLimit: row({
     group: requests,
     key: 'globalOutstandingLimit',
+    isChangeable: true,
     property: 'zookeeper.globalOutstandingLimit',
     type: integer(1),
     defaultValue: 1000,
@@ -141,6 +145,7 @@ export const connectionRows = {
   slowRequestMs: row({
     group: requests,
     key: 'slow.request.ms',
+    isChangeable: true,
     isOwn: true,
     type: duration('ms'),
     defaultValue: 200,
@@ -151,6 +156,7 @@ export const connectionRows = {
   slowRequestReadMs: row({
     group: requests,
     key: 'slow.request.readMs',
+    isChangeable: true,
     isOwn: true,
     type: duration('ms'),
     defaultValue: (inputs) => inputs.slowRequestMs,
@@ -161,6 +167,7 @@ export const connectionRows = {
   connectionThrottleTokens: row({
     group: requests,
     key: 'connection_throttle_tokens',
+    isChangeable: true,
     property: 'zookeeper.connection_throttle_tokens',
     type: integer(0),
     defaultValue: 0,
@@ -169,6 +176,7 @@ export const connectionRows = {
   connectionThrottleFillTimeMs: row({
     group: requests,
     key: 'connection_throttle_fill_time',
+    isChangeable: true,
     property: 'zookeeper.connection_throttle_fill_time',
     type: duration('ms', { min: 1 }),
     defaultValue: 1,
@@ -177,6 +185,7 @@ export const connectionRows = {
   connectionThrottleFillCount: row({
     group: requests,
     key: 'connection_throttle_fill_count',
+    isChangeable: true,
     property: 'zookeeper.connection_throttle_fill_count',
     type: integer(1),
     defaultValue: 1,

@@ -62,13 +62,20 @@ export function defaults(given: GivenServerSettings = {}): ServerSettings {
   return asChecked(ensemble === undefined ? settings : Object.freeze({ ...settings, ensemble }))
 }
 
-const checked = new WeakSet<object>()
+/** Where each setting comes from: `zoo.cfg:12`, `JVMFLAGS`, …, or `default`. */
+export type Origins = Readonly<Record<SettingName, string>>
+
+/** Settings that are valid, with their origins where these are known. */
+const checked = new WeakMap<object, Origins | undefined>()
 
 /** Marks complete, frozen settings as valid, so that a start does not check them again. */
-export function asChecked(settings: ServerSettings): ServerSettings {
-  checked.add(settings)
+export function asChecked(settings: ServerSettings, origins?: Origins): ServerSettings {
+  checked.set(settings, origins)
   return settings
 }
+
+/** Returns the origins of loaded settings; undefined for those that a program has made. */
+export const originsOf = (settings: ServerSettings): Origins | undefined => checked.get(settings)
 
 /** Returns the problems of the TLS settings. Each text completes a sentence that begins with the setting. */
 export function transportProblems(

@@ -1,5 +1,6 @@
 import { rowOf, settingNames } from './defaults.ts'
-import type { ValueType } from './value-types.ts'
+import { changeableNames } from './live-settings.ts'
+import { bareValue } from './value-types.ts'
 import { knownKeys, type KeyStatus } from './known-keys.ts'
 import { imageVariables } from './sources.ts'
 import type { Group } from './row.ts'
@@ -55,7 +56,17 @@ const statusTitles: Record<KeyStatus, string> = {
 
 /** Returns the reference page of all settings, as Markdown. */
 export function renderDocs(): string {
-  return `${introduction}${renderSecretFiles()}${groups().map(renderGroup).join('\n')}\n${renderVariables()}\n${renderKnown()}`
+  return `${introduction}${renderChangeable()}${renderSecretFiles()}${groups().map(renderGroup).join('\n')}\n${renderVariables()}\n${renderKnown()}`
+}
+
+function renderChangeable(): string {
+  const keys = changeableNames.map((name) => code(rowOf(name).key))
+  return `## Changes while a server runs
+
+\`PATCH /api/v1/settings\` and \`zabra admin settings\` change these in one server until its next start, which takes the file again:
+${keys.join(', ')}. [operate.md](operate.md#change-a-setting-in-an-incident) says how. All others need a restart.
+
+`
 }
 
 function renderSecretFiles(): string {
@@ -83,19 +94,19 @@ function renderGroup(group: Group): string {
   const lines = settingNames
     .filter((name) => rowOf(name).group === group)
     .map((name) => {
-      const { key, property, type, defaultValue, defaultText, apacheDefault, description, isSecret } =
-        rowOf(name)
+      const { key, property, type, defaultValue, defaultText, apacheDefault, description } = rowOf(name)
+      const { isSecret, isChangeable } = rowOf(name)
       const shownDefault =
         typeof defaultValue === 'function' || defaultValue === undefined
           ? (defaultText ?? '')
-          : (defaultText ?? code(bare(defaultValue, type)))
+          : (defaultText ?? code(bareValue(defaultValue, type)))
       const names = property === undefined ? code(key) : `${code(key)}<br>${code(`-D${property}`)}`
       const apache = apacheDefault === undefined ? '' : ` (ZooKeeper: ${apacheDefault})`
       return cells(
         names,
         shownDefault + apache,
         sentence(type.expected),
-        `${description}${isSecret ? ' Never shown or logged.' : ''}`,
+        `${description}${isSecret ? ' Never shown or logged.' : ''}${isChangeable ? ' May change while the server runs.' : ''}`,
         code(name),
       )
     })
@@ -130,12 +141,6 @@ function renderKnown(): string {
     ),
   )
   return `## Keys without effect\n\nKeys of Apache ZooKeeper 3.4 to 3.10 that are recognised, so that an existing file still works. \`*\` stands for any suffix.\n\n${table(['key', 'status', 'reason'], lines)}`
-}
-
-/** Formats a value for a file that ZooKeeper reads too: a bare number in the unit of its key. */
-function bare(value: unknown, { unit, show }: ValueType<unknown>): string {
-  const factor = { hours: 3_600_000, kilobytes: 1024 }[unit] ?? 1
-  return typeof value === 'number' ? String(value / factor) : show(value)
 }
 
 const code = (text: string): string => `\`${text}\``

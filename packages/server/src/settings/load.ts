@@ -106,12 +106,14 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
       findings,
     )
   crossCheck(settings, given, findings)
-  const origins = Object.fromEntries(settingNames.map((name) => [name, given.get(name)?.where ?? 'default']))
+  const origins = Object.fromEntries(
+    settingNames.map((name) => [name, given.get(name)?.where ?? 'default']),
+  ) as Record<SettingName, string>
   const failed = findings.some(({ severity }) => severity === 'error')
   return {
-    settings: failed ? undefined : asChecked(settings),
+    settings: failed ? undefined : asChecked(settings, origins),
     findings,
-    origins: origins as Record<SettingName, string>,
+    origins,
   }
 }
 

@@ -183,6 +183,7 @@ export const quorumRows = {
   maxConcurrentSnapSyncs: row({
     group: quorum,
     key: 'leader.maxConcurrentSnapSyncs',
+    isChangeable: true,
     property: 'zookeeper.leader.maxConcurrentSnapSyncs',
     type: integer(1, 10_000),
     defaultValue: 10,

@@ -52,6 +52,11 @@ export interface Row<T> {
   readonly isPath?: true
   /** Set if the value is the path of a file that only the user of the server should be able to read and write. */
   readonly isSecretFile?: true
+  /**
+   * Set if the value may change while a server runs: the server reads it each time when it needs it, or takes it anew in `applySettings`.
+   * Never for what members must agree on, ports, folders and what keeps a server safe.
+   */
+  readonly isChangeable?: true
   /** Set if Apache ZooKeeper has no such key, so that nothing is said about how it reads a value. */
   readonly isOwn?: true
   /** Set if Apache ZooKeeper reads it as a system property only and ignores it in zoo.cfg. */

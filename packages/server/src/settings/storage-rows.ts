@@ -98,6 +98,7 @@ export const storageRows = {
   fsyncWarningThresholdMs: row({
     group: log,
     key: 'fsync.warningthresholdms',
+    isChangeable: true,
     property: 'zookeeper.fsync.warningthresholdms',
     type: duration('ms'),
     defaultValue: 1000,
@@ -114,6 +115,7 @@ export const storageRows = {
   snapCount: row({
     group: log,
     key: 'snapCount',
+    isChangeable: true,
     property: 'zookeeper.snapCount',
     type: integer(2),
     defaultValue: 100_000,
@@ -123,6 +125,7 @@ export const storageRows = {
   snapTreeShare: row({
     group: log,
     key: 'snapTreeShare',
+    isChangeable: true,
     type: decimal(0, 100),
     defaultValue: 0.25,
     apacheDefault: 'not supported',
@@ -190,6 +193,7 @@ export const storageRows = {
   purgeRetainCount: row({
     group: log,
     key: 'autopurge.snapRetainCount',
+    isChangeable: true,
     type: integer(3),
     defaultValue: 3,
     description: 'Snapshots that are kept, with the logs that they need.',
@@ -197,6 +201,7 @@ export const storageRows = {
   purgeIntervalMs: row({
     group: log,
     key: 'autopurge.purgeInterval',
+    isChangeable: true,
     type: duration('h', { negativeIsOff: true }),
     defaultValue: 3_600_000,
     apacheDefault: '0 (never)',

@@ -170,6 +170,17 @@ export function showSize(size: number): string {
   return `${size} bytes`
 }
 
+/**
+ * Formats a value for a file that ZooKeeper reads too: a bare number in the unit of its key. A time that is none of them has a suffix.
+ */
+export function bareValue(value: unknown, { unit, show }: ValueType<unknown>): string {
+  const factor = { hours: 3_600_000, kilobytes: 1024 }[unit] ?? 1
+  if (typeof value !== 'number') return show(value)
+  return Number.isInteger(value / factor) || factor === 1
+    ? String(value / factor)
+    : `${value}${unit === 'hours' ? 'ms' : 'B'}`
+}
+
 const truthy = new Map([
   ['true', true],
   ['yes', true],

@@ -12,6 +12,7 @@ import { originOf, userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { EventLogger } from '../../logging/index.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
+import type { LiveSettings } from '../../settings/live-settings.ts'
 import { INITIAL_TRACE_MASK, RestoreRefusal, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { SlicedAnswers } from '../sliced-answers.ts'
 import { apiRoutesAt } from './api.ts'
@@ -71,6 +72,7 @@ interface Route {
 export class AdminServer {
   readonly state: CommandState = { traceMask: INITIAL_TRACE_MASK }
   readonly #settings: ServerSettings
+  readonly #liveSettings: LiveSettings
   readonly #platform: Platform
   readonly #audit: AuditLog | undefined
   readonly #log: EventLogger
@@ -104,7 +106,7 @@ export class AdminServer {
 
   /** Without `audit` no request is recorded. `log` is the logger of the platform. */
   constructor(
-    settings: ServerSettings,
+    liveSettings: LiveSettings,
     platform: Platform,
     {
       audit,
@@ -113,6 +115,8 @@ export class AdminServer {
   ) {
     this.#audit = audit
     this.#log = log
+    const settings = liveSettings.values
+    this.#liveSettings = liveSettings
     this.#settings = settings
     this.#platform = platform
     this.#cluster = new ClusterProbe(platform)
@@ -373,6 +377,7 @@ export class AdminServer {
           sessionPages: this.#sessionPages,
           restores: this.#restores,
           eventStreams: this.#eventStreams,
+          liveSettings: this.#liveSettings,
         }
         const response = await route.run(call)
         this.reportReadiness()

@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponse } from '@zabra/runtime'
 import type { SessionId } from '../../core/types.ts'
 import type { EventLogger } from '../../logging/index.ts'
+import type { LiveSettings } from '../../settings/live-settings.ts'
 import type { AdminTarget } from '../admin-target.ts'
 import type { ServerReport } from '../server-report.ts'
 import type { SlicedAnswers } from '../sliced-answers.ts'
@@ -25,6 +26,7 @@ export interface ApiCall {
   readonly answers: SlicedAnswers
   readonly restores: Restores
   readonly eventStreams: EventStreams
+  readonly liveSettings: LiveSettings
   /** Makes the pages of a list of sessions, in steps that yield empty strings. */
   readonly sessionPages: { page(server: ServerReport, request: HttpRequest): Generator<string, HttpResponse> }
 }
@@ -33,7 +35,7 @@ export interface ApiCall {
 export interface ApiRoute {
   /** The path. `{session}` at its end stands for a session id, such as 0x1000018f5ff0000. */
   readonly path: string
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly role: AdminRole
   readonly summary: string
   /** The parameters of the query, with their JSON schemas. */

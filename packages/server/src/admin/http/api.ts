@@ -12,6 +12,7 @@ import { clusterRoutes } from './cluster-api.ts'
 import { eventRoutes } from './event-api.ts'
 import { finalizeRoutes } from './finalize-api.ts'
 import { settingsOf } from './commands.ts'
+import { settingsRoutes } from './settings-api.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
 import { treeFindings, type TreeFindings } from './tree-findings.ts'
 
@@ -89,6 +90,7 @@ export const apiRoutes: readonly ApiRoute[] = [
   ...clusterRoutes,
   ...finalizeRoutes,
   ...eventRoutes,
+  ...settingsRoutes,
   {
     path: '/api/v1/slow',
     method: 'GET',

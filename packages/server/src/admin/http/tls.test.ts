@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { nodePlatform, httpServer, tlsNetwork } from '@zabra/runtime/node'
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
+import { LiveSettings } from '../../settings/live-settings.ts'
 import { AdminServer } from './admin-server.ts'
 
 const file = (name: string): string =>
@@ -21,7 +22,10 @@ afterEach(() => admin?.close())
 
 async function listen(settings: Partial<ServerSettings>): Promise<void> {
   const all = defaults({ dataDir: '/data', clientPort: 0, adminPort: 0, ...settings })
-  admin = new AdminServer(all, nodePlatform({ networkFactories: { http: httpServer, tls: tlsNetwork } }))
+  admin = new AdminServer(
+    new LiveSettings(all),
+    nodePlatform({ networkFactories: { http: httpServer, tls: tlsNetwork } }),
+  )
   await admin.listen()
 }
 

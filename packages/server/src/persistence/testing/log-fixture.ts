@@ -75,7 +75,7 @@ export class LogFixture {
         snapCount: () => 1_000_000,
         snapSizeLimitBytes: 0,
         fileSizeLimitBytes: 0,
-        syncWarningMs: 1000,
+        syncWarningMs: () => 1000,
         ...options,
       },
       {
@@ -163,7 +163,7 @@ export function openLog(disk: MemoryDisk, lastZxid = 0, events: Partial<TxnLogEv
       snapCount: () => 1000,
       snapSizeLimitBytes: 0,
       fileSizeLimitBytes: 0,
-      syncWarningMs: 1000,
+      syncWarningMs: () => 1000,
     },
     { durable() {}, snapshotDue() {}, diskFull() {}, spaceAvailable() {}, fatal() {}, ...events },
   )
