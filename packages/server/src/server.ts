@@ -37,7 +37,7 @@ async function start(liveSettings: LiveSettings, platform: Platform, featureLeve
   const logged = { ...platform, logger: log }
   // Opened first, so that probes see the recovery.
   const audit = await AuditLog.open(settings, logged)
-  if (audit?.records('config') === true)
+  if (audit !== undefined)
     log.observer = (id, context, message) => {
       const event = configEvent(id, context, message)
       if (event !== undefined) audit.record(event)

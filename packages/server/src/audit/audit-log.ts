@@ -34,10 +34,10 @@ export class AuditLog {
   lost = 0
   readonly #settings: ServerSettings
   readonly #platform: Pick<Platform, 'clock' | 'logger'>
-  readonly #categories: ReadonlySet<AuditCategory>
-  readonly recordsWrites: boolean
+  #categories: ReadonlySet<AuditCategory> = new Set()
+  recordsWrites = false
   /** The paths whose reads are recorded. */
-  readonly readPaths: ReadPaths
+  readPaths = new ReadPaths([])
   /** Whether lines are JSON, which say more. */
   readonly isJson: boolean
   readonly #mayRefuse: boolean
@@ -55,9 +55,7 @@ export class AuditLog {
   private constructor(settings: ServerSettings, platform: Platform) {
     this.#settings = settings
     this.#platform = platform
-    this.readPaths = new ReadPaths(settings.auditEvents)
-    this.#categories = new Set(settings.auditEvents.map(categoryOf))
-    this.recordsWrites = this.#categories.has('writes')
+    this.applySettings()
     this.isJson = settings.auditFormat === 'json'
     this.#mayRefuse = settings.auditOnFailure === 'refuse'
     const [, owner] = platform.system.environment().find(([name]) => name === 'user.name') ?? []
@@ -81,6 +79,14 @@ export class AuditLog {
     const log = new AuditLog(settings, platform)
     await log.#file?.open()
     return log
+  }
+
+  /** Takes `audit.events` anew. */
+  applySettings(): void {
+    const { auditEvents } = this.#settings
+    this.readPaths = new ReadPaths(auditEvents)
+    this.#categories = new Set(auditEvents.map(categoryOf))
+    this.recordsWrites = this.#categories.has('writes')
   }
 
   /** Whether writes have to be refused, since they cannot be recorded and `audit.onFailure` asks for it. */

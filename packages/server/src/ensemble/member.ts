@@ -241,7 +241,8 @@ export class Member implements Server, AdminTarget {
   }
 
   applySettings(): void {
-    const { clientPorts, snapshots } = this.#context
+    const { audit, clientPorts, snapshots } = this.#context
+    audit?.applySettings()
     clientPorts.service?.applySettings()
     snapshots.applySettings()
   }

@@ -96,6 +96,7 @@ export const auditRows = {
   auditEvents: row({
     group,
     key: 'audit.events',
+    isChangeable: true,
     type: auditEvents(),
     defaultValue: ['writes', 'auth', 'admin', 'config'],
     apacheDefault: 'writes',

@@ -1,3 +1,4 @@
+import { OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
@@ -133,6 +134,31 @@ describe('PATCH /api/v1/settings', () => {
     ).toEqual(['success', 'failure', 'failure'])
     await server.restart()
     expect((await settings())['slow.request.ms']).toMatchObject({ value: '200', origin: 'default' })
+  })
+
+  it('records more or less from now on, but always who changes what over HTTP: audit.events', async () => {
+    const disk = new MemoryDisk()
+    await start({ auditEnabled: true, auditFile: '/data/audit.log' }, disk)
+    const client = await server.connect()
+    const answer = await patch({ 'audit.events': 'writes,config' })
+    expect(answer).toMatchObject({ status: 409, detail: expect.stringContaining('admin cannot leave') })
+    expect((await patch({ 'audit.events': 'admin,config,reads:/secret' })).status).toBe(200)
+    client.create(1, '/secret')
+    client.read(2, OpCode.getChildren, '/secret')
+    await server.untilIdle()
+    expect((await patch({ 'audit.events': null })).status).toBe(200)
+    client.create(3, '/seen')
+    client.read(4, OpCode.getChildren, '/secret')
+    await server.untilIdle()
+    await server.stop()
+    const audit = new TextDecoder().decode(await disk.readFile('/data/audit.log'))
+    expect(
+      [...audit.matchAll(/operation=(create|getChildren)\tznode=(\S+)/g)].map(([, ...what]) => what),
+    ).toEqual([
+      ['getChildren', '/secret'],
+      ['create', '/seen'],
+    ])
+    expect(audit.match(/operation=PATCH/g)).toHaveLength(3)
   })
 
   it('needs the role admin', async () => {

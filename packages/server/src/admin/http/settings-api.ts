@@ -79,6 +79,13 @@ async function changeSettings({ request, liveSettings, logger, target }: ApiCall
       )
     wanted.set(name, value)
   }
+  const unseen = unseenBy(wanted.get('auditEvents'), target.settings.auditEvents)
+  if (unseen.length > 0)
+    return problem(
+      409,
+      'The audit must go on',
+      `${unseen.join(' and ')} cannot leave audit.events while the server runs: they record changes such as this one. Keep them, or change the file, and restart the server.`,
+    )
   const changes = liveSettings.plan(wanted)
   if (changes.length > 0) {
     const changed = changes.map(({ key, from, to }) => `${key}: ${from ?? 'unset'} → ${to ?? 'unset'}`)
@@ -90,6 +97,12 @@ async function changeSettings({ request, liveSettings, logger, target }: ApiCall
     changed: changes.map(({ key, from, to }) => ({ key, from, to })),
     lasts: 'Until the next start of this server, which takes its configuration again. No file was written.',
   })
+}
+
+/** Returns the categories of changes over HTTP that would be recorded no more. */
+function unseenBy(wanted: unknown, recorded: readonly string[]): readonly string[] {
+  const next = Array.isArray(wanted) ? (wanted as readonly string[]) : recorded
+  return ['admin', 'config'].filter((category) => recorded.includes(category) && !next.includes(category))
 }
 
 /** Returns a value as the text of a file; nothing that any setting reads for lists and objects. */
