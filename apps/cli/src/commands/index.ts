@@ -80,6 +80,7 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
       entry('transfer', async () => (await import('./cluster.ts')).transfer),
       entry('session', async () => (await import('./session.ts')).session),
       entry('admin', async () => (await import('./admin.ts')).admin),
+      entry('events', async () => (await import('./events.ts')).events),
       entry('top', async () => (await import('./top.ts')).top),
       entry('connection', async () => (await import('./session.ts')).connection),
     ],

@@ -27,7 +27,7 @@ export interface AdminResponse {
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
-export type AdminMethod = 'GET' | 'POST' | 'PUT' | 'DELETE'
+export type AdminMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export interface AdminRequest {
   /** Sent as JSON. */
@@ -36,6 +36,8 @@ export interface AdminRequest {
   readonly content?: { readonly bytes: number; readonly chunks: AsyncIterable<Uint8Array> }
   /** Statuses of answers that the caller reads; others reject with a `Failure`. */
   readonly accepts?: readonly number[]
+  /** Time without a byte of an answer that has begun, after which it counts as lost, in milliseconds; that of `--timeout` by default. */
+  readonly silentMs?: number
 }
 
 /** The operation that is answered once a whole snapshot is on the disk of the server, and how long that may take, in milliseconds. */
@@ -94,7 +96,7 @@ export class AdminClient {
   async #send(
     method: AdminMethod,
     path: string,
-    { body, content }: AdminRequest,
+    { body, content, silentMs }: AdminRequest,
     authorization: string | undefined,
   ): Promise<IncomingMessage> {
     const { timeoutMs, tls } = this.#options
@@ -117,7 +119,10 @@ export class AdminClient {
       ...(isSecure ? secureOptions(tls) : {}),
     }
     return new Promise((resolve, reject) => {
-      const sent: ClientRequest = request(new URL(path, this.url), options, resolve)
+      const sent: ClientRequest = request(new URL(path, this.url), options, (message) => {
+        if (silentMs !== undefined) sent.setTimeout((waitMs = silentMs))
+        resolve(message)
+      })
       let waitMs = timeoutMs
       sent.setTimeout(waitMs, () =>
         sent.destroy(Object.assign(new Error(`no answer within ${waitMs} ms`), { code: 'ETIMEDOUT' })),
