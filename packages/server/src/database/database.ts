@@ -198,6 +198,11 @@ export class Database {
     return this.#writer
   }
 
+  /** Takes the settings anew that the log does not read each time when it needs them. */
+  applySettings(): void {
+    this.#writer?.applySettings()
+  }
+
   /**
    * Decodes a transaction and applies it to `tree` and `sessions`. A transaction that a new tree may already hold is applied again, which
    * is idempotent (disk-format 9). Returns the steps of a large one, all of which must be done before the role ends: the tree is

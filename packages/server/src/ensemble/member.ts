@@ -241,8 +241,9 @@ export class Member implements Server, AdminTarget {
   }
 
   applySettings(): void {
-    const { audit, clientPorts, snapshots } = this.#context
+    const { audit, clientPorts, database, snapshots } = this.#context
     audit?.applySettings()
+    database.applySettings()
     clientPorts.service?.applySettings()
     snapshots.applySettings()
   }

@@ -41,7 +41,7 @@ export interface TxnLogOptions {
   readonly preallocateBytes: number
   /**
    * A snapshot is due after a random number of transactions from half of this up to this (disk-format 4.6), so that members do not
-   * all write snapshots at the same time. Read anew after each snapshot.
+   * all write snapshots at the same time. Read anew after each snapshot and in `applySettings`.
    */
   readonly snapCount: () => number
   /** The same in bytes of log files; 0 or less disables it. */
@@ -309,6 +309,11 @@ export class TxnLog {
       this.#events.snapshotDue()
     }
     this.#schedule()
+  }
+
+  /** Draws anew after how much log a snapshot is due: the settings have changed. */
+  applySettings(): void {
+    this.#drawLimits()
   }
 
   #drawLimits(): void {

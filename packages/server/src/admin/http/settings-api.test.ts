@@ -223,6 +223,34 @@ describe('a setting that was changed', () => {
     expect(timers()).toEqual([])
   })
 
+  it('counts for the next snapshot: snapCount', async () => {
+    await start({ snapTreeShare: 0 })
+    const client = await server.connect()
+    const before = lines('Took a snapshot').length
+    await patch({ snapCount: 2 })
+    for (let xid = 1; xid <= 5; xid++) {
+      client.set(xid, '/', '')
+      await server.untilIdle()
+    }
+    expect(lines('Took a snapshot').length).toBeGreaterThan(before)
+  })
+
+  it('counts for the next requests: globalOutstandingLimit', async () => {
+    await start()
+    const client = await server.connect()
+    await patch({ globalOutstandingLimit: 1 })
+    const unblock = server.blockDisk()
+    for (let xid = 1; xid <= 5; xid++) {
+      client.set(xid, '/', '')
+      await server.untilIdle()
+    }
+    const [, outstanding] = /Outstanding: (\d+)/.exec(await server.command('srvr'))!
+    expect(Number(outstanding)).toBeLessThan(5)
+    unblock()
+    await server.untilIdle()
+    expect(client.frames.length).toBe(5)
+  })
+
   it('counts for commands: admin.rateLimiterIntervalInMS', async () => {
     await start()
     const snapshot = async (): Promise<number> => {
