@@ -11,43 +11,36 @@ import { fourLetterWord, freePorts, type Peer } from '../peers.ts'
 import { loadArgs, scaled, withNodeFlags, type BenchOptions, type Case, type CaseContext } from './case.ts'
 import { create, measureDuring, numbered } from './holds.ts'
 
+/** A way to operate a server. */
 interface Way {
   readonly name: string
-  readonly settings: (folder: string, adminPort: number) => Readonly<Record<string, string | number>>
   /** Paths of the HTTP port that are read each second meanwhile. */
   readonly probes?: readonly string[]
+  /** What is audited meanwhile, as `audit.events`. */
+  readonly audits?: string
   /** What it may cost, in percent. */
   readonly limit?: number
 }
 
-const withAdminPort = (_: string, adminPort: number): Readonly<Record<string, string | number>> => ({
+const withAdminPort = (adminPort: number): Readonly<Record<string, string | number>> => ({
   'admin.enableServer': 'true',
   'admin.serverPort': adminPort,
+  'admin.role.admin': 'ip:127.0.0.1',
 })
 
-const NOTHING: Way = { name: 'nothing', settings: () => ({}) }
+const NOTHING: Way = { name: 'nothing' }
 /** What it seems to cost is the noise of the other figures. */
-const NOTHING_AGAIN: Way = { name: 'nothing, again', settings: () => ({}), limit: 2 }
-const METRICS: Way = {
-  name: 'metrics and health each second',
-  settings: withAdminPort,
-  probes: ['/metrics', '/readyz'],
-  limit: 2,
-}
-const WAYS: readonly Way[] = [
-  NOTHING,
-  NOTHING_AGAIN,
-  METRICS,
-  { name: 'top each second', settings: withAdminPort, probes: ['/api/v1/top'], limit: 2 },
-  {
-    name: 'an audit log',
-    settings: (folder) => ({ 'audit.enable': 'true', 'audit.file': join(folder, 'audit.log') }),
-    limit: 8,
-  },
-]
+const NOTHING_AGAIN: Way = { name: 'nothing, again', limit: 2 }
+const METRICS: Way = { name: 'metrics and health each second', probes: ['/metrics', '/readyz'], limit: 2 }
+const AUDIT: Way = { name: 'an audit log', audits: 'writes,auth,admin,config', limit: 8 }
+/** Measured last: requests are counted until a minute after the last answer. */
+const TOP: Way = { name: 'top each second', probes: ['/api/v1/top'], limit: 2 }
+/** Events of an audit log that no request of a load is. */
+const AUDITS_NOTHING = 'admin,config'
 const WORKS = ['set', 'create', 'mixed'] as const
-/** Servers of each way, one after another: two processes with the same settings differ by ten percent, each for its whole life. */
-const SERVERS = 8
+/** Servers, one after another, and loads of each kind and way on each of them. */
+const SERVERS = 3
+const TURNS = 8
 const PROBE_MS = 1000
 /** What the answers may take, in milliseconds. */
 const PROBE_LIMITS = [
@@ -141,117 +134,118 @@ async function measure(peer: Peer, work: string, options: BenchOptions): Promise
   }
 }
 
-interface MeasuredWay extends Way {
-  /** By the work, for each server. */
-  readonly measured: Record<string, Measured[]>
-}
-
-interface RunningWay extends MeasuredWay {
-  readonly adminPort: number
-  readonly peer: Peer
-}
-
-async function startWay({ start }: CaseContext, way: MeasuredWay): Promise<RunningWay> {
-  const [adminPort] = await freePorts(1)
-  const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
-  const peer = await start({ folder, settings: way.settings(folder, adminPort!) })
-  return { ...way, adminPort: adminPort!, peer }
-}
+/** What was measured of each way, by its name, in the order of the turns. */
+type Results = ReadonlyMap<string, readonly Measured[]>
 
 /**
- * Measures loads of servers that are operated in these ways, in turns; each way begins as often as any other. One server of each way
- * runs at a time, so that turns are short; those that are not measured are idle.
+ * Measures loads of a server that is operated in these ways, in turns, each way as often the first as any other. All of them are played on
+ * one server, whose `audit.events` change meanwhile: two processes with the same settings differ by ten percent, each for its whole
+ * life.
  */
-async function measureInTurns(
-  context: CaseContext,
+async function measureWays(
+  server: OperatedServer,
+  work: string,
   ways: readonly Way[],
-  works: readonly string[],
+  { options }: CaseContext,
   times: Times,
-): Promise<readonly MeasuredWay[]> {
-  const { options } = context
-  const measured = ways.map((way): MeasuredWay => ({ ...way, measured: {} }))
-  for (let turn = 0; turn < SERVERS; turn++) {
-    const running: RunningWay[] = []
+): Promise<Results> {
+  const results = new Map<string, Measured[]>(ways.map(({ name }) => [name, []]))
+  const { peer, adminPort } = server
+  for (let turn = 0; turn < TURNS; turn++)
+    for (let index = 0; index < ways.length; index++) {
+      const { name, probes = [], audits = AUDITS_NOTHING } = ways[(turn + index) % ways.length]!
+      await changeSettings(adminPort, { 'audit.events': audits })
+      const measured = await whileProbing(adminPort, probes, times, () => measure(peer, work, options))
+      results.get(name)!.push(measured)
+    }
+  return results
+}
+
+interface OperatedServer {
+  readonly peer: Peer
+  readonly adminPort: number
+}
+
+/** Runs `body` with each of some servers that can be operated in all ways. */
+async function withServers(
+  { start, options }: CaseContext,
+  body: (server: OperatedServer) => Promise<void>,
+): Promise<void> {
+  for (let index = 0; index < SERVERS; index++) {
+    const [adminPort] = await freePorts(1)
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
+    const audit = { 'audit.enable': 'true', 'audit.file': join(folder, 'audit.log') }
+    const peer = await start({ folder, settings: { ...withAdminPort(adminPort!), ...audit } })
     try {
-      for (const way of measured) running.push(await startWay(context, way))
       // The first answers wait until their code is compiled, as the first requests do.
-      for (const { peer, adminPort, probes = [] } of running)
-        await whileProbing(adminPort, probes, new Map(), () =>
-          load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 3 })),
-        )
-      for (const work of works)
-        for (let index = 0; index < running.length; index++) {
-          const way = running[(turn + index) % running.length]!
-          const body = (): Promise<Measured> => measure(way.peer, work, options)
-          ;(way.measured[work] ??= []).push(await whileProbing(way.adminPort, way.probes ?? [], times, body))
-        }
+      await whileProbing(adminPort!, METRICS.probes!, new Map(), () =>
+        load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 5 })),
+      )
+      await body({ peer, adminPort: adminPort! })
     } finally {
-      for (const { peer } of running) await peer.stop()
+      await peer.stop()
     }
   }
-  return measured
+}
+
+/** Changes settings of a server while it runs. */
+async function changeSettings(port: number, settings: Readonly<Record<string, string>>): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${port}/api/v1/settings`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(settings),
+  })
+  if (!response.ok)
+    throw new Error(`PATCH /api/v1/settings answered ${response.status}: ${await response.text()}`)
+}
+
+/** Returns what a way costs in percent, by pairs with the load of the same turn without it. */
+function costOf(results: Results, { name }: Way, figure: keyof Measured): number {
+  const without = results.get(NOTHING.name)!
+  const ratios = results.get(name)!.map((one, turn) => one[figure] / without[turn]![figure])
+  return 100 * (median(ratios) - 1)
 }
 
 const cost: Case = {
   name: 'operate-cost',
   about:
-    'what metrics, probes and `top` each second, and an audit log, cost a server; some 12 minutes with --seconds 2',
+    'what metrics, probes and `top` each second, and an audit log, cost a server; some 15 minutes with --seconds 2',
   only: 'zabra',
   run: async (context) => {
-    const { note } = context
     const times: Times = new Map()
-    const ways = await measureInTurns(context, WAYS, WORKS, times)
-    for (const work of WORKS) {
-      const of = (way: MeasuredWay, figure: keyof Measured): number =>
-        median(way.measured[work]!.map((one) => one[figure]))
-      for (const way of ways) {
-        const { name, limit } = way
-        note(
-          { name: `${work} per second with ${name}`, unit: 'op/s', better: 'higher' },
-          of(way, 'perSecond'),
-        )
-        note({ name: `${work} p99 with ${name}`, unit: 'ms', better: 'lower' }, of(way, 'p99'))
-        const thread = `${work} main thread with ${name}`
-        note({ name: thread, unit: 'µs', better: 'lower' }, of(way, 'mainThread'))
-        if (limit === undefined) continue
-        const more = (figure: keyof Measured): number => 100 * (of(way, figure) / of(ways[0]!, figure) - 1)
-        note({ name: `${work} lost by ${name}`, unit: '%', better: 'lower', limit }, -more('perSecond'))
-        note({ name: `${work} p99 more by ${name}`, unit: '%', better: 'lower', limit }, more('p99'))
-        note(
-          { name: `${work} main thread for ${name}`, unit: '%', better: 'lower', limit },
-          more('mainThread'),
-        )
-        note({ name: `${work} processor time for ${name}`, unit: '%', better: 'lower', limit }, more('cpu'))
+    const all = new Map<string, Map<string, Measured[]>>(WORKS.map((work) => [work, new Map()]))
+    await withServers(context, async (server) => {
+      const keep = (work: string, results: Results): void => {
+        const kept = all.get(work)!
+        for (const [name, measured] of results) kept.set(name, [...(kept.get(name) ?? []), ...measured])
       }
-    }
+      for (const work of WORKS)
+        keep(work, await measureWays(server, work, [NOTHING, NOTHING_AGAIN, METRICS, AUDIT], context, times))
+      for (const work of WORKS) keep(work, await measureWays(server, work, [TOP], context, times))
+    })
+    for (const work of WORKS) noteCosts(context, work, all.get(work)!)
     for (const [path, limit] of PROBE_LIMITS)
-      note(
+      context.note(
         { name: `GET ${path} p99 under load`, unit: 'ms', better: 'lower', limit },
         percentile(times.get(path)!, 0.99),
       )
   },
 }
 
-const metricsCost: Case = {
-  name: 'metrics-cost',
-  about: 'what a scrape each second costs a server under writes, and how long it takes: two figures',
-  only: 'zabra',
-  run: async (context) => {
-    const times: Times = new Map()
-    const [without, scraped] = await measureInTurns(context, [NOTHING, METRICS], ['set'], times)
-    const costs = scraped!.measured['set']!.map(
-      ({ cpu }, turn) => 100 * (cpu / without!.measured['set']![turn]!.cpu - 1),
-    )
-    context.note(
-      { name: 'processor time of a set for metrics each second', unit: '%', better: 'lower', limit: 1 },
-      median(costs),
-    )
-    const [path, limit] = PROBE_LIMITS[0]
-    context.note(
-      { name: `GET ${path} p99 under load`, unit: 'ms', better: 'lower', limit },
-      percentile(times.get(path)!, 0.99),
-    )
-  },
+function noteCosts({ note }: CaseContext, work: string, results: Results): void {
+  for (const way of [NOTHING, NOTHING_AGAIN, METRICS, AUDIT, TOP]) {
+    const { name, limit } = way
+    const of = (figure: keyof Measured): number => median(results.get(name)!.map((one) => one[figure]))
+    note({ name: `${work} per second with ${name}`, unit: 'op/s', better: 'higher' }, of('perSecond'))
+    note({ name: `${work} p99 with ${name}`, unit: 'ms', better: 'lower' }, of('p99'))
+    note({ name: `${work} main thread with ${name}`, unit: 'µs', better: 'lower' }, of('mainThread'))
+    if (limit === undefined) continue
+    const costs = { unit: '%', better: 'lower', limit } as const
+    note({ ...costs, name: `${work} lost by ${name}` }, -costOf(results, way, 'perSecond'))
+    note({ ...costs, name: `${work} p99 more by ${name}` }, costOf(results, way, 'p99'))
+    note({ ...costs, name: `${work} main thread for ${name}` }, costOf(results, way, 'mainThread'))
+    note({ ...costs, name: `${work} processor time for ${name}` }, costOf(results, way, 'cpu'))
+  }
 }
 
 const holds: Case = {
@@ -315,8 +309,7 @@ const holds: Case = {
 
 /** Returns the settings of a server that anyone on this machine operates over HTTP, and that makes backups on request only. */
 export const backupsOnRequest = (adminPort: number, target: string): Record<string, string | number> => ({
-  ...withAdminPort('', adminPort),
-  'admin.role.admin': 'ip:127.0.0.1',
+  ...withAdminPort(adminPort),
   'admin.rateLimiterIntervalInMS': 0,
   'backup.target': target,
   'backup.schedule': 0,
@@ -344,4 +337,4 @@ export async function backUp(port: number): Promise<void> {
   }
 }
 
-export const operateCases: readonly Case[] = [cost, metricsCost, holds]
+export const operateCases: readonly Case[] = [cost, holds]
