@@ -9,12 +9,14 @@ import {
   openPiece,
   parseRetention,
   prune,
+  removeBackups,
   verifyChain,
   verifyDeep,
   verifyPieces,
   writeBackup,
   ZXID_FIELDS,
   type BackupDefect,
+  type BackupStore,
   type Manifest,
   type SnapshotManifest,
 } from '@zabra/server/backup'
@@ -102,8 +104,10 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
       clock: { wall: () => Date.now() },
       compression: io.platform.compression,
       snapshot: flags.logOnly === true ? 'never' : 'always',
+      merges: true,
     },
   ).finally(() => bar.stop())
+  if (written.log?.merged === true) await removeReplaced(store)
   if (written.hasGap)
     note(
       io,
@@ -120,6 +124,12 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
     print(io, `snapshot ${hex(snapshot.zxid)}: ${snapshot.nodes} nodes, ${snapshot.piece.bytes} bytes`)
   if (log === undefined) print(io, 'log: nothing new')
   else print(io, `log up to ${hex(log.upTo)}: ${log.transactions} transactions, ${log.piece.bytes} bytes`)
+}
+
+/** Removes the parts of the log that larger ones have replaced. */
+async function removeReplaced(store: BackupStore): Promise<void> {
+  const catalog = await Catalog.read(store)
+  await removeBackups(store, catalog.replaced(Date.now()))
 }
 
 async function list({ io, options }: Context, flags: StoreFlags): Promise<void> {
@@ -178,7 +188,7 @@ async function verify({ io, options }: Context, flags: VerifyFlags): Promise<voi
   const newest = catalog.newestChain()
   const chains = flags.latest ? [newest] : catalog.snapshots.map((snapshot) => catalog.chainOf(snapshot))
   const manifests = flags.latest ? [newest.snapshot, ...newest.logs] : [...catalog.snapshots, ...catalog.logs]
-  const defects: BackupDefect[] = [
+  const found: BackupDefect[] = [
     ...catalog.bad.map(({ name, error }) => ({ name, problem: error.message })),
     ...verifyChain(catalog),
   ]
@@ -188,7 +198,7 @@ async function verify({ io, options }: Context, flags: VerifyFlags): Promise<voi
     for await (const { defect } of counted(verifyPieces(store, manifests), bar)) {
       io.signal.throwIfAborted()
       checked++
-      if (defect !== undefined) defects.push(defect)
+      if (defect !== undefined) found.push(defect)
     }
   } finally {
     bar.stop()
@@ -202,9 +212,10 @@ async function verify({ io, options }: Context, flags: VerifyFlags): Promise<voi
         pause: loadingPause(io),
         toEnd: chain.snapshot === newest.snapshot,
       })
-      if (defect !== undefined) defects.push(defect)
+      if (defect !== undefined) found.push(defect)
       else if (!json) print(io, `snapshot ${hex(chain.snapshot.zxid)} restores up to ${hex(upTo)}`)
     }
+  const defects = await present(store, found)
   // All that is there can be used nevertheless.
   const gaps = flags.latest ? [] : catalog.gaps
   for (const { after, before } of gaps)
@@ -225,6 +236,14 @@ async function verify({ io, options }: Context, flags: VerifyFlags): Promise<voi
     })
   else if (defects.length === 0) print(io, `${checked} files are sound`)
   failFor(defects)
+}
+
+/** Returns the defects of backups that are still there: servers remove old ones, and parts of the log that they have merged. */
+async function present(store: BackupStore, found: readonly BackupDefect[]): Promise<readonly BackupDefect[]> {
+  if (found.length === 0) return found
+  const { snapshots, logs, bad } = await Catalog.read(store)
+  const names = new Set([...[...snapshots, ...logs].map(manifestName), ...bad.map(({ name }) => name)])
+  return found.filter(({ name }) => names.has(name))
 }
 
 function failFor(defects: readonly BackupDefect[]): void {

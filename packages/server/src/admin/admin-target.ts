@@ -157,7 +157,12 @@ export interface AdminTarget {
   /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean
   /** The transactions that `readHistory` can return without `hasLogAfter`; later ones may not be committed. */
-  readonly logRange: { readonly after: Zxid; readonly epochEnds: readonly Zxid[] }
+  readonly logRange: {
+    readonly after: Zxid
+    readonly epochEnds: readonly Zxid[]
+    /** Returns about how many bytes of log lie after a transaction; never too few. */
+    bytesAfter(zxid: Zxid): number
+  }
   /**
    * Reads the transactions after `after` up to `upTo` from the log. Throws a `DamageError` where they are missing. Call `return`, also
    * when it was never started: until then the files are kept.

@@ -19,10 +19,14 @@ export function servedTree({ service }: AdminTarget): ServerReport['tree'] | und
   return service === undefined || service.isReadOnly ? undefined : service.tree
 }
 
-/** Returns a server as the source of its own backups, whose files are read by way of `limited`. */
+/**
+ * Returns a server as the source of its own backups, whose files are read by way of `limited`. `onSnapshot` is called before a snapshot
+ * is written to the data folder.
+ */
 export function localSource(
   target: AdminTarget,
   limited = (chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> => chunks,
+  onSnapshot = (): void => {},
 ): BackupSource {
   return {
     name: `${FULL_VERSION} of member ${target.settings.serverId}`,
@@ -34,6 +38,7 @@ export function localSource(
     },
     async takeSnapshot() {
       servedTreeOf(target)
+      onSnapshot()
       const taken = await takeSnapshot(target)
       if (taken === undefined)
         throw new BackupError('The snapshot could not be taken; the log of the server gives the reason.')

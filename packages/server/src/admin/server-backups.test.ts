@@ -21,6 +21,7 @@ import { paced } from './paced.ts'
 import { credentialsReader } from './server-backups.ts'
 
 const MINUTE = 60_000
+const HOUR = 3_600_000
 const DAY = 86_400_000
 const KEY = 'ab'.repeat(32)
 
@@ -68,6 +69,7 @@ describe('a server with a target of backups', () => {
     const server = await TestServer.start({
       backupTargets: ['/backup'],
       backupSchedule: 2 * MINUTE,
+      backupLogIntervalMs: MINUTE,
       backupRetain: '5m:all',
     })
     const client = await server.connect({ timeout: 40_000 })
@@ -104,6 +106,118 @@ describe('a server with a target of backups', () => {
       failures: 0,
       snapshots: 4,
     })
+    await server.stop()
+  })
+
+  /** Counts calls for files of the target, but for the duty. */
+  function countCalls(disk: MemoryDisk): Record<string, number> {
+    const counts: Record<string, number> = {}
+    disk.injectFault = (call, path) => {
+      if (path.startsWith('/backup/') && !path.includes('/duty')) counts[call] = (counts[call] ?? 0) + 1
+      return undefined
+    }
+    return counts
+  }
+
+  it('writes a transaction to the target within five seconds, reads nothing for it, and asks for nothing while nothing is committed', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: HOUR })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: HOUR })
+    await server.advance(20_000)
+    for (let at = 0; at < 10; at++) {
+      await server.advance(1700 * (at % 3))
+      const calls = countCalls(server.disk)
+      client.create(at, `/n${at}`)
+      await server.advance(5000)
+      expect([calls['rename'], calls['read']]).toEqual([2, undefined])
+      expect(await pathsIn(store)).toContain(`/n${at}`)
+    }
+    const { logs, snapshots } = await Catalog.read(store)
+    expect([logs.length, snapshots.length]).toEqual([11, 1])
+    const idle = countCalls(server.disk)
+    await server.advance(5 * MINUTE)
+    expect(idle).toEqual({})
+    expect((await server.http.request('/metrics')).text).toContain(
+      'zabra_backup_failures_total{target="file:///backup"} 0',
+    )
+    await server.stop()
+  })
+
+  it('writes a part before its time once four megabytes have come', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], backupLogIntervalMs: 10 * MINUTE })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: 40_000 })
+    await server.advance(20_000)
+    for (let at = 0; at < 3; at++) client.create(at, `/n${at}`, 0, 'x'.repeat(900_000))
+    await server.advance(2000)
+    expect(await pathsIn(store)).toEqual([])
+    for (let at = 3; at < 6; at++) client.create(at, `/n${at}`, 0, 'x'.repeat(900_000))
+    await server.advance(2000)
+    expect(await pathsIn(store)).toHaveLength(6)
+    await server.stop()
+  })
+
+  it('merges the parts of an hour, leaves the small ones for some minutes, and removes them', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: DAY })
+    await server.advance(20_000)
+    const parts = async (): Promise<[merged: number, small: number]> => {
+      const { logs } = await Catalog.read(store)
+      const merged = logs.filter((log) => log.merged === true).length
+      return [merged, logs.length - merged]
+    }
+    for (let at = 0; at < 40; at++) {
+      client.create(at, `/n${at}`)
+      await server.advance(10_000)
+    }
+    expect(await parts()).toEqual([0, 41])
+    await server.advance(HOUR)
+    client.create(100, '/later')
+    await server.advance(20_000)
+    expect(await parts()).toEqual([1, 41])
+    expect(await pathsIn(store)).toHaveLength(41)
+    await server.advance(11 * MINUTE)
+    client.create(101, '/last')
+    await server.advance(10_000)
+    // The part before the first snapshot belongs to the merged one too.
+    expect(await parts()).toEqual([1, 1])
+    expect(server.disk.paths().filter((path) => path.startsWith('/backup/log/'))).toHaveLength(2)
+    const catalog = await Catalog.read(store)
+    expect(catalog.gaps).toEqual([])
+    const [first] = catalog.snapshots
+    expect(catalog.chainOf(first!).logs).toHaveLength(2)
+    const { defect } = await verifyDeep(store, catalog.chainOf(first!), {
+      compression: syncCompression,
+      toEnd: true,
+    })
+    expect(defect).toBeUndefined()
+    await server.stop()
+  })
+
+  it('goes on within a minute after a target that was away for hours, with a line each ten minutes that counts', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: DAY })
+    client.create(1, '/a')
+    await server.advance(MINUTE)
+    let attempts = 0
+    server.disk.injectFault = (call, path) => {
+      if (!path.startsWith('/backup')) return undefined
+      if (call === 'open' && path.includes('/log/')) attempts++
+      return { code: 'EIO' }
+    }
+    client.create(2, '/b')
+    await server.advance(HOUR)
+    const lines = server.logLines.filter(({ level }) => level === 'error')
+    expect(lines.length).toBeLessThan(10)
+    expect(lines.at(-1)?.facts).toMatchObject({ times: expect.any(Number) })
+    expect((lines.at(-1)!.facts as { times: number }).times).toBeGreaterThan(10)
+    expect(attempts).toBeLessThan(20)
+    server.disk.injectFault = undefined
+    await server.advance(MINUTE)
+    expect(await pathsIn(store)).toEqual(['/a', '/b'])
+    expect(await describedBy(server.http)).toMatchObject({ problem: null })
     await server.stop()
   })
 
@@ -212,7 +326,7 @@ describe('a server with a target of backups', () => {
     expect(await describedBy(server.http)).toMatchObject({ problem: null, snapshots: 1 })
     const { text } = await server.http.request('/metrics')
     expect(text).toMatch(/^zabra_backup_last_success_seconds\{target="file:\/\/\/backup"\} \d+/m)
-    expect(text).toMatch(/^zabra_backup_interval_seconds\{target="file:\/\/\/backup"\} 60$/m)
+    expect(text).toMatch(/^zabra_backup_interval_seconds\{target="file:\/\/\/backup"\} 5$/m)
     expect(client.closed).toBe(true)
     await server.stop()
   })
@@ -580,20 +694,24 @@ describe('an ensemble with a target of backups', () => {
     expect(files('log')).toEqual(expect.arrayContaining(logs))
   })
 
-  it('gives the duty up after its leader has sent it a snapshot', async () => {
-    const { ensemble, store, onDuty, other } = await sentSnapshots({ backupLogIntervalMs: 2 * MINUTE })
-    const ends = () => ensemble.lines.filter((line) => line.includes('data of the leader are on disk')).length
-    const before = ends()
-    ensemble.cut(onDuty)
-    await create(ensemble, '/b')
-    ensemble.heal(onDuty)
-    await ensemble.until('a snapshot from the leader', () => ends() > before)
-    await ensemble.allServe()
-    await ensemble.advance(3 * MINUTE)
-    expect(await holders(ensemble)).toEqual([other])
-    expect(gapsIn(ensemble)).toEqual([])
-    expect(await pathsIn(store)).toEqual(['/a', '/b'])
-  })
+  it.each([5000, 2 * MINUTE])(
+    'gives the duty up after its leader has sent it a snapshot (%i ms)',
+    async (ms) => {
+      const { ensemble, store, onDuty, other } = await sentSnapshots({ backupLogIntervalMs: ms })
+      const ends = () =>
+        ensemble.lines.filter((line) => line.includes('data of the leader are on disk')).length
+      const before = ends()
+      ensemble.cut(onDuty)
+      await create(ensemble, '/b')
+      ensemble.heal(onDuty)
+      await ensemble.until('a snapshot from the leader', () => ends() > before)
+      await ensemble.allServe()
+      await ensemble.advance(3 * MINUTE)
+      expect(await holders(ensemble)).toEqual([other])
+      expect(gapsIn(ensemble)).toEqual([])
+      expect(await pathsIn(store)).toEqual(['/a', '/b'])
+    },
+  )
 
   it('takes the duty once when all members that may have it were sent snapshots', async () => {
     const settings = { backupLogIntervalMs: 10 * MINUTE, backupMember: 'follower' }

@@ -9,6 +9,7 @@ import {
   parseKey,
   parseRetention,
   prune,
+  removeBackups,
   writeBackup,
   type BackupOptions,
   type BackupSource,
@@ -24,10 +25,14 @@ import { BackupVerification } from './backup-verification.ts'
 import { localSource, servedTree } from './local-source.ts'
 import { paced } from './paced.ts'
 
+/** Time between two looks at what is new in the log; after a start, until one member has the duty, also at the duty. */
+const TURN_MS = 1000
+/** Most time for which a transaction has been committed when a look finds it. */
+const SEEN_MS = 1200
 /** Time between two looks at the duty of a target. */
 const LOOK_MS = 10_000
-/** The same for targets that get the log more often, and after a start until one member has the duty. */
-const LEAST_LOOK_MS = 1000
+/** Bytes of log after which a part is written before its time. */
+const PART_BYTES = 4 << 20
 /** Time that a request for a backup waits until one member has the duty. */
 const DECISION_MS = 4000
 /** Time without a sign of the member on duty after which another one takes over. */
@@ -44,13 +49,15 @@ const SUBSTITUTE_RANK = 1
  */
 const GAP_MS = 6 * LOOK_MS
 /**
- * Time that a server gives up the duty after its backups have failed; twice as long after each further time, up to `MAX_PAUSE_MS`. An
- * attempt may write a snapshot to the data folder.
+ * Time that a server gives up the duty after its backups have failed; twice as long after each further time, up to `MAX_PAUSE_MS`, where
+ * the attempt has written a snapshot to the data folder.
  */
 const PAUSE_MS = 60_000
 const MAX_PAUSE_MS = 3_600_000
 /** Failures in a row after which a server gives the duty up. */
 const MAX_FAILURES = 3
+/** Time after a first failure before the next attempt; twice as long after each further one. */
+const RETRY_MS = 5000
 /** Time between two lines of the log about failures. */
 const REPORT_MS = 600_000
 /** Time that a removal of old logs waits for a target. */
@@ -167,7 +174,7 @@ class TargetBackups {
   readonly #duty: BackupDuty
   readonly #verification: BackupVerification
   #server: AdminTarget | undefined
-  #cancelLook = (): void => {}
+  #cancelTurn = (): void => {}
   #looking: Promise<void> = Promise.resolve()
   #running: Promise<void> | undefined
   /** The contents of the target; undefined until this server has the duty. */
@@ -175,9 +182,17 @@ class TargetBackups {
   /** The transaction after which the next backup reads the log, as far as is known. */
   #unsavedAfter: Zxid = 0
   #lastBackupAt = 0
-  /** When a backup was begun last, on the monotonic clock. */
-  #begunAt = -Infinity
+  /** Whether the contents are known as they are now. */
+  #isCatalogCurrent = false
+  /** Up to which transaction all are in the target; undefined until this server has found out, on duty. */
+  #savedUpTo: Zxid | undefined
+  /** Since when there are others, on the monotonic clock; undefined while there are none. */
+  #unsavedSince: number | undefined
   #isSnapshotWanted = false
+  /** Whether the last attempt has written a snapshot to the data folder. */
+  #hasTakenSnapshot = false
+  /** When this server looked at the duty last, on the monotonic clock. */
+  #lookedAt = -Infinity
   /** Until when this server looks often for a member on duty, on the monotonic clock. */
   #hurriesUntil = -Infinity
   /** Called after each look. */
@@ -186,8 +201,11 @@ class TargetBackups {
   #gaps = 0
   #failuresInRow = 0
   #problem: string | undefined
-  /** When a failure was logged last, on the monotonic clock. */
+  /** When a failure was logged last, on the monotonic clock, and how many there were since. */
   #reportedAt = -Infinity
+  #unreported = 0
+  /** When the next attempt may begin, on the monotonic clock. */
+  #retryAt = -Infinity
   /** Until when this server gives up the duty, on the monotonic clock. */
   #pausesUntil = -Infinity
   #isStopping = false
@@ -246,7 +264,7 @@ class TargetBackups {
   start(server: AdminTarget): void {
     this.#server = server
     this.#hurriesUntil = this.#now() + 2 * SILENT_MS
-    this.#scheduleLook()
+    this.#scheduleTurn()
   }
 
   async runNow(): Promise<boolean> {
@@ -278,7 +296,7 @@ class TargetBackups {
   }
 
   async close(): Promise<void> {
-    this.#cancelLook()
+    this.#cancelTurn()
     this.#isStopping = true
     for (const onLooked of this.#onLooked) onLooked()
     await this.#within(STOP_MS, this.#finish())
@@ -307,22 +325,41 @@ class TargetBackups {
     })
   }
 
-  #scheduleLook(): void {
-    // Without transactions nothing is written: frequent looks cost a small request each.
-    const isHurried = !this.#isDecided && this.#problem === undefined && this.#now() < this.#hurriesUntil
-    const ms = isHurried
-      ? LEAST_LOOK_MS
-      : Math.max(LEAST_LOOK_MS, Math.min(LOOK_MS, this.#intervalMs || LOOK_MS))
-    this.#cancelLook = this.#platform.clock.after(ms, 'look at the duty of backups', () => {
-      this.#looking = this.#look().finally(() => {
-        for (const onLooked of this.#onLooked) onLooked()
-        if (!this.#isStopping) this.#scheduleLook()
+  /** When the next part is due, on the monotonic clock; Infinity while nothing is new. */
+  get #partDueAt(): number {
+    return (this.#unsavedSince ?? Infinity) + this.#settings.backupLogIntervalMs - SEEN_MS
+  }
+
+  #scheduleTurn(): void {
+    const untilDue = this.#partDueAt - this.#now()
+    const ms = untilDue > 0 ? Math.min(TURN_MS, untilDue) : TURN_MS
+    this.#cancelTurn = this.#platform.clock.after(ms, 'look at what a backup lacks', () => {
+      this.#looking = this.#turn().finally(() => {
+        if (!this.#isStopping) this.#scheduleTurn()
       })
     })
   }
 
+  async #turn(): Promise<void> {
+    if (this.#isLookDue()) {
+      await this.#look()
+      for (const onLooked of this.#onLooked) onLooked()
+    } else if (await this.#hasLostLog()) this.#lookedAt = -Infinity
+    else if (this.#duty.isHeld) this.#runIfDue()
+  }
+
+  #isLookDue(): boolean {
+    const isHurried = !this.#isDecided && this.#problem === undefined && this.#now() < this.#hurriesUntil
+    return isHurried || this.#now() - this.#lookedAt >= LOOK_MS
+  }
+
+  get #appliedZxid(): Zxid {
+    return servedTree(this.#server!)?.lastZxid ?? 0
+  }
+
   async #look(): Promise<void> {
     const wasHeld = this.#duty.isHeld
+    this.#lookedAt = this.#now()
     try {
       if (await this.#claim()) {
         if (!wasHeld && !this.#isNamed)
@@ -335,7 +372,7 @@ class TargetBackups {
       } else {
         this.#catalog = undefined
         // A member that takes the duty makes a backup at once.
-        this.#begunAt = -Infinity
+        this.#savedUpTo = this.#unsavedSince = undefined
         await this.#verification.end()
       }
     } catch (error) {
@@ -407,7 +444,7 @@ class TargetBackups {
   }
 
   #runIfDue(): void {
-    if (this.#running !== undefined || this.#isStopping) return
+    if (this.#running !== undefined || this.#isStopping || !this.#isDue()) return
     this.#running = this.#run().finally(() => {
       this.#running = undefined
       // A snapshot that was asked for meanwhile.
@@ -415,15 +452,39 @@ class TargetBackups {
     })
   }
 
-  async #run(): Promise<void> {
+  #isDue(): boolean {
+    if (this.#isSnapshotWanted) return true
+    if (this.#now() < this.#retryAt) return false
+    return this.#catalog === undefined || this.#isLogDue() || this.#isSnapshotDue(this.#catalog)
+  }
+
+  /** Whether transactions are in no backup for long enough, or are many. */
+  #isLogDue(): boolean {
     const { backupLogIntervalMs } = this.#settings
+    if (backupLogIntervalMs === 0) return false
+    if (this.#savedUpTo === undefined) return true
+    if (this.#appliedZxid <= this.#savedUpTo) {
+      this.#lastBackupAt = Math.floor(this.#platform.clock.wall())
+      return false
+    }
+    this.#unsavedSince ??= this.#now()
+    const isLong = this.#now() >= this.#partDueAt
+    return isLong || this.#server!.logRange.bytesAfter(this.#savedUpTo) >= PART_BYTES
+  }
+
+  async #run(): Promise<void> {
     try {
-      this.#catalog ??= await Catalog.read(this.#store)
+      if (this.#catalog === undefined || !this.#isCatalogCurrent || this.#isSnapshotDue(this.#catalog)) {
+        this.#catalog = await Catalog.read(this.#store, this.#catalog)
+        this.#isCatalogCurrent = true
+      }
       const isSnapshotDue = this.#isSnapshotWanted || this.#isSnapshotDue(this.#catalog)
-      const isLogDue = backupLogIntervalMs > 0 && this.#now() - this.#begunAt >= backupLogIntervalMs
-      if (isSnapshotDue || isLogDue) await this.#backUp(this.#catalog, isSnapshotDue ? 'always' : 'if-needed')
+      if (isSnapshotDue || this.#isLogDue())
+        await this.#backUp(this.#catalog, isSnapshotDue ? 'always' : 'if-needed', { merges: true })
     } catch (error) {
+      this.#isCatalogCurrent = false
       this.#failed(error, 'A backup has failed')
+      this.#pauseAfterFailure()
     }
   }
 
@@ -440,21 +501,26 @@ class TargetBackups {
     return isOld && (servedTree(this.#server!)?.lastZxid ?? 0) > newest.exactAt
   }
 
-  async #backUp(known: Catalog, wanted: BackupOptions['snapshot']): Promise<void> {
+  async #backUp(catalog: Catalog, wanted: BackupOptions['snapshot'], { merges = false } = {}): Promise<void> {
     const { clock, compression, logger } = this.#platform
-    this.#begunAt = this.#now()
+    const [begun, begunAt, applied] = [clock.wall(), this.#now(), this.#appliedZxid]
     if (wanted === 'always') this.#isSnapshotWanted = false
-    const begun = clock.wall()
+    this.#hasTakenSnapshot = false
     const { snapshot, log, hasGap } = await writeBackup(this.#store, this.#source(), {
       clock,
       compression,
       snapshot: wanted,
-      known,
+      catalog,
+      merges,
     })
     this.#lastBackupAt = Math.floor(begun)
+    this.#savedUpTo = Math.max(applied, log?.upTo ?? 0)
+    // What was committed meanwhile has waited since then.
+    this.#unsavedSince = this.#appliedZxid > this.#savedUpTo ? begunAt : undefined
     this.#failuresInRow = 0
     this.#problem = undefined
     this.#reportedAt = -Infinity
+    this.#unreported = 0
     const { url } = this.#store.target
     const bytes = (snapshot?.piece.bytes ?? 0) + (log?.piece.bytes ?? 0)
     if (snapshot !== undefined) logger.info({ target: url, bytes }, 'Made a backup with a snapshot')
@@ -465,9 +531,17 @@ class TargetBackups {
         { target: url },
         'Transactions since the last backup are in none: the log of this server does not have them, and no other member has gone on with the log. Set backup.logInterval to a shorter time',
       )
-    // A snapshot of the same transaction replaces the manifest of the one before.
-    this.#catalog = await Catalog.read(this.#store, snapshot === undefined ? known : undefined)
+    this.#catalog = catalog.with([snapshot, log].filter((one) => one !== undefined))
+    if (merges) await this.#removeReplaced(this.#catalog)
     if (snapshot !== undefined) await this.#prune(this.#catalog)
+  }
+
+  /** Removes the parts of the log that larger ones have replaced. */
+  async #removeReplaced(catalog: Catalog): Promise<void> {
+    const replaced = catalog.replaced(this.#platform.clock.wall())
+    if (replaced.length === 0) return
+    await removeBackups(this.#store, replaced)
+    this.#catalog = catalog.with([], replaced)
   }
 
   async #prune(catalog: Catalog): Promise<void> {
@@ -486,24 +560,35 @@ class TargetBackups {
       bytesPerSecond: this.#settings.backupRateBytes,
       isStopped: () => this.#isClosed,
     }
-    return localSource(this.#server!, (chunks) => paced(chunks, limit))
+    return localSource(
+      this.#server!,
+      (chunks) => paced(chunks, limit),
+      () => (this.#hasTakenSnapshot = true),
+    )
   }
 
   #failed(error: unknown, sentence: string): void {
     if (this.#isClosed) return
     const reason = error instanceof Error ? error.message : String(error)
     const { logger } = this.#platform
-    const facts = { target: this.#store.target.url, reason }
+    const facts = { target: this.#store.target.url, reason, times: ++this.#unreported }
     // A target that stays away is a line each ten minutes.
     if (this.#now() - this.#reportedAt < REPORT_MS) logger.debug(facts, sentence)
     else {
       logger.error(facts, sentence)
       this.#reportedAt = this.#now()
+      this.#unreported = 0
     }
     this.#problem = reason
     this.#failures++
+  }
+
+  /** Waits before the next attempt, and gives the duty up to others after several. */
+  #pauseAfterFailure(): void {
     const pauses = ++this.#failuresInRow - MAX_FAILURES
-    if (pauses >= 0) this.#pausesUntil = this.#now() + Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** pauses)
+    const longest = this.#hasTakenSnapshot ? MAX_PAUSE_MS : PAUSE_MS
+    this.#retryAt = this.#now() + Math.min(PAUSE_MS, RETRY_MS * 2 ** (this.#failuresInRow - 1))
+    if (pauses >= 0) this.#pausesUntil = this.#now() + Math.min(longest, PAUSE_MS * 2 ** pauses)
   }
 
   #now(): number {

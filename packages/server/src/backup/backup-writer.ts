@@ -1,7 +1,14 @@
 import { counterOf, formatZxid } from '@zabra/protocol'
 import type { Clock, Compression } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { Catalog, ensureLineage, oneChunk, type BackupStore, type CatalogEnd } from './catalog.ts'
+import {
+  Catalog,
+  ensureLineage,
+  LARGE_BYTES,
+  oneChunk,
+  type BackupStore,
+  type CatalogEnd,
+} from './catalog.ts'
 import { BackupError } from './errors.ts'
 import { LogStreamCheck } from './log-stream.ts'
 import {
@@ -14,6 +21,11 @@ import {
 } from './manifest.ts'
 import { seal } from './sealing.ts'
 import { hex } from './target.ts'
+import { verifyPiece } from './verify.ts'
+
+/** Parts of the log that are merged at last, and the time after which fewer are, in milliseconds. */
+const MAX_UNMERGED = 256
+const MAX_UNMERGED_MS = 3_600_000
 
 /** A part of the log of a server, up to its last applied transaction. */
 export interface SourceLog {
@@ -66,8 +78,10 @@ export interface BackupOptions {
   readonly compression: Compression
   /** Whether a snapshot is written beside the log since the last backup: always, where the log cannot go on without, or never. */
   readonly snapshot: 'always' | 'if-needed' | 'never'
-  /** An earlier catalog of the target, whose manifests are not read again. */
-  readonly known?: Catalog | undefined
+  /** The catalog of the target, which is not read again then. What others write meanwhile may hold the same transactions. */
+  readonly catalog?: Catalog | undefined
+  /** Whether small parts of the log may be merged into the new one. Remove those of `Catalog.replaced` then. */
+  readonly merges?: boolean
 }
 
 /** What a backup has written. */
@@ -87,8 +101,8 @@ export async function writeBackup(
   source: BackupSource,
   options: BackupOptions,
 ): Promise<WrittenBackup> {
-  const lineage = await ensureLineage(store)
-  const catalog = await Catalog.read(store, options.known)
+  const lineage = options.catalog?.lineage ?? (await ensureLineage(store))
+  const catalog = options.catalog ?? (await Catalog.read(store))
   const [damaged] = catalog.bad
   if (damaged !== undefined) throw damaged.error
   const { end } = catalog
@@ -96,7 +110,23 @@ export async function writeBackup(
     throw new BackupError(
       'Expected a snapshot in the target, after which the log continues, got none. Leave out --log-only.',
     )
-  return new BackupWriter(store, source, options, lineage).run(end)
+  return new BackupWriter(store, source, options, lineage).run(end, mergeable(catalog, options))
+}
+
+/** Returns the parts of the log whose place the next part takes, oldest first; none while they are few. */
+function mergeable(
+  { unmerged }: Catalog,
+  { merges = false, snapshot, clock }: BackupOptions,
+): readonly LogManifest[] {
+  const [first] = unmerged
+  if (!merges || first === undefined) return []
+  const bytes = unmerged.reduce((sum, { piece }) => sum + piece.bytes, 0)
+  const isDue =
+    snapshot === 'always' ||
+    unmerged.length >= MAX_UNMERGED ||
+    bytes >= LARGE_BYTES ||
+    clock.wall() - first.time >= MAX_UNMERGED_MS
+  return isDue ? unmerged : []
 }
 
 class BackupWriter {
@@ -112,9 +142,10 @@ class BackupWriter {
     this.#lineage = lineage
   }
 
-  async run(end: CatalogEnd | undefined): Promise<WrittenBackup> {
+  /** Continues the log after `end`, in place of the parts `merged`. */
+  async run(end: CatalogEnd | undefined, merged: readonly LogManifest[]): Promise<WrittenBackup> {
     if (end !== undefined && this.#options.snapshot !== 'always') {
-      const continued = await this.#continueLog(end)
+      const continued = (await this.#mergeLog(end, merged)) ?? (await this.#continueLog(end))
       if (continued !== undefined) return { snapshot: undefined, log: continued.manifest, hasGap: false }
       if (await this.#isIdleAt(end)) return { snapshot: undefined, log: undefined, hasGap: false }
       if (this.#options.snapshot === 'never')
@@ -133,7 +164,9 @@ class BackupWriter {
     const continued =
       end === undefined || base !== undefined
         ? undefined
-        : ((await this.#continueLog(end)) ?? (await this.#joinLog(end)))
+        : ((await this.#mergeLog(end, merged)) ??
+          (await this.#continueLog(end)) ??
+          (await this.#joinLog(end)))
     if (continued === undefined && end !== undefined && zxid < end.upTo) throw behind(end, zxid)
     const { manifest: log, source } = continued ?? (await this.#beginLog(zxid))
     const hasGap = end !== undefined && continued === undefined
@@ -164,6 +197,22 @@ class BackupWriter {
   }
 
   /**
+   * Writes the log from the begin of `parts` on, as one part in place of all that the log of the server still has. Undefined where it
+   * has not two of them, or nothing is new.
+   */
+  async #mergeLog(end: CatalogEnd, parts: readonly LogManifest[]): Promise<WrittenLog | undefined> {
+    for (let from = 0; from < parts.length - 1; from += Math.max(1, (parts.length - from) >> 1)) {
+      const { after } = parts[from]!
+      const source = await this.#source.readLog(after)
+      if (source === undefined) continue
+      if (source.upTo > end.upTo) return this.#writeLog(source, after, end, { isMerged: true })
+      for await (const _ of source.chunks);
+      return undefined
+    }
+    return undefined
+  }
+
+  /**
    * Writes the log after the last backup; undefined when the server does not have it any more. The log is read from the last
    * transaction in the target on, which must be the same one.
    */
@@ -191,9 +240,17 @@ class BackupWriter {
     return source.upTo === upTo
   }
 
-  async #writeLog(source: SourceLog, after: Zxid, end: CatalogEnd | undefined): Promise<WrittenLog> {
+  /** `isMerged`: the log begins before `end`, and takes the place of the parts up to there. */
+  async #writeLog(
+    source: SourceLog,
+    after: Zxid,
+    end: CatalogEnd | undefined,
+    { isMerged = false } = {},
+  ): Promise<WrittenLog> {
+    let isCompared = false
     const check = new LogStreamCheck(after, (entry) => {
-      if (end?.lastChecksum === undefined) return
+      if (isCompared || end?.lastChecksum === undefined || (isMerged && entry.zxid < end.upTo)) return
+      isCompared = true
       if (entry.zxid === end.upTo && entry.checksum === end.lastChecksum) return
       throw new BackupError(
         `The target holds backups of another history: its transaction 0x${formatZxid(end.upTo)} is not that of the server. Name another target.`,
@@ -210,7 +267,10 @@ class BackupWriter {
     const { summary } = check
     if (summary?.upTo !== source.upTo)
       throw new BackupError('The log of the server was cut short. Try again.')
-    const manifest: LogManifest = { ...this.#common(piece), kind: 'log', after, ...summary }
+    const merged = isMerged ? ({ merged: true } as const) : {}
+    const manifest: LogManifest = { ...this.#common(piece), kind: 'log', after, ...summary, ...merged }
+    // The parts that it replaces are removed once its manifest is there.
+    if (isMerged) await verifyPiece(this.#store, manifest)
     await this.#writeManifest(manifest)
     return { manifest, source }
   }

@@ -19,6 +19,7 @@ import {
   parseKey,
   parseRetention,
   prune,
+  removeBackups,
   restoreFolder,
   verifyChain,
   verifyDeep,
@@ -519,6 +520,121 @@ describe('prune between snapshots', () => {
     const moment = await lastBefore(store, catalog, clock.wall() - 15 * minute)
     expect(await nodesAt(moment)).toEqual(expected)
     expect(catalog.gaps).toEqual([])
+  })
+})
+
+describe('merged parts of the log', () => {
+  const MOMENTS = 6
+  const merging = { snapshot: 'always', merges: true } as const
+  const partsIn = async () =>
+    (await Catalog.read(store)).logs.map(({ merged = false, upTo }) => [merged, upTo])
+
+  /** Writes small parts after a backup. Resolves to the transactions that end them. */
+  async function writeParts(): Promise<number[]> {
+    await create('/n')
+    await backUp()
+    const ends: number[] = []
+    for (let part = 0; part < MOMENTS; part++) {
+      await create(`/n/${part}`)
+      await set('/n', String(part))
+      await backUp(store, true)
+      ends.push(lastZxid())
+    }
+    return ends
+  }
+
+  /** Expects that each moment can be restored, and that no file is damaged or missing. */
+  async function expectSound(ends: readonly number[], from: BackupStore): Promise<void> {
+    const catalog = await Catalog.read(from)
+    expect(catalog.gaps).toEqual([])
+    expect([...verifyChain(catalog)]).toEqual([])
+    for await (const { defect } of verifyPieces(from, [...catalog.snapshots, ...catalog.logs]))
+      expect(defect).toBeUndefined()
+    for (const [part, end] of ends.entries())
+      expect((await nodesAt(end, from))['/n'], `part ${part}`).toBe(String(part))
+  }
+
+  it('take the place of the small ones, in whatever step of it a crash comes', async () => {
+    const ends = await writeParts()
+    await server.advance(61 * minute)
+    await create('/last')
+    const before = disk.clone()
+    let steps = 0
+    for (let crashAt = 0; crashAt <= steps; crashAt++) {
+      const crashed = before.clone()
+      const on = storeOn(crashed, undefined, new SeededRandom(crashAt))
+      steps = 0
+      crashed.injectFault = (call) =>
+        (call === 'rename' || call === 'remove') && steps++ === crashAt ? { code: 'EIO' } : undefined
+      const run = async (): Promise<void> => {
+        const options = { clock, compression, snapshot: 'never', merges: true } as const
+        await writeBackup(on, localSource(server.server as unknown as AdminTarget), options)
+        await removeBackups(on, (await Catalog.read(on)).replaced(clock.wall() + 11 * minute))
+      }
+      await run().catch(() => {})
+      crashed.injectFault = undefined
+      await expectSound(ends, on)
+      await run()
+      await expectSound(ends, on)
+    }
+    // The piece and the manifest of the merged part, and those of seven small ones.
+    expect(steps).toBe(2 + 2 * (MOMENTS + 1))
+  })
+
+  it('need no longer log than the server has', async () => {
+    const ends = await writeParts()
+    const source = sourceOf(server.http)
+    const readLog = async (after: number) => (after < ends[2]! ? undefined : source.readLog(after))
+    await create('/last')
+    await writeBackup(store, { ...source, readLog }, { clock, compression, ...merging })
+    const catalog = await Catalog.read(store)
+    const [merged] = catalog.logs.filter((log) => log.merged)
+    expect(merged!.after).toBeGreaterThanOrEqual(ends[2]!)
+    await removeBackups(store, catalog.replaced(clock.wall() + 11 * minute))
+    await expectSound(ends, store)
+    expect((await partsIn()).length).toBeLessThanOrEqual(MOMENTS)
+  })
+
+  it('are not written where nothing is new, nor of the history of another server', async () => {
+    await writeParts()
+    const before = await partsIn()
+    await writeBackup(store, sourceOf(server.http), { clock, compression, ...merging })
+    expect(await partsIn()).toEqual(before)
+    const other = await TestServer.start(SETTINGS)
+    const otherClient = await other.connect()
+    for (let i = 1; i < 40; i++) otherClient.create(i, `/other-${i}`)
+    await other.untilIdle()
+    await expect(
+      writeBackup(store, sourceOf(other.http), { clock, compression, ...merging }),
+    ).rejects.toThrow('backups of another history')
+    await other.stop()
+    expect(await partsIn()).toEqual(before)
+  })
+
+  it('leave the small ones where the store has changed what it was given', async () => {
+    const ends = await writeParts()
+    await create('/last')
+    const damaging: BackupStore = {
+      ...store,
+      target: Object.assign(Object.create(store.target) as typeof store.target, {
+        url: store.target.url,
+        write: async (name: string, chunks: AsyncIterable<Uint8Array>) => {
+          const bytes = await store.target.write(name, chunks)
+          if (!name.startsWith('log/')) return bytes
+          const spoiled = await disk.readFile(`/backup/${name}`)
+          spoiled[60]! ^= 1
+          disk.putFile(`/backup/${name}`, spoiled)
+          return bytes
+        },
+        list: (folder: string) => store.target.list(folder),
+        open: (name: string) => store.target.open(name),
+      }),
+    }
+    const options = { clock, compression, ...merging }
+    await expect(writeBackup(damaging, sourceOf(server.http), options)).rejects.toThrow(
+      'its sum is another one',
+    )
+    await expectSound(ends, store)
   })
 })
 

@@ -4,6 +4,7 @@ import type { Zxid } from '../core/types.ts'
 import { BackupError, TargetError, BackupUsageError } from './errors.ts'
 import {
   decodeManifest,
+  manifestName,
   MANIFESTS,
   needsLog,
   type LogManifest,
@@ -25,6 +26,10 @@ export interface BackupStore {
 const MAX_MANIFEST_BYTES = 64 * 1024
 /** Manifests that cannot be used, of which is kept why. */
 const MAX_BAD = 1000
+/** Bytes from which a part of the log is not merged with others. */
+export const LARGE_BYTES = 32 << 20
+/** Time for which parts of the log stay beside the larger one that replaces them, in milliseconds. */
+const REPLACED_MS = 600_000
 /** Manifests that are read at a time. */
 const CONCURRENT_READS = 8
 /** The file that holds the lineage of a target. */
@@ -70,6 +75,8 @@ export class Catalog {
   readonly logs: readonly LogManifest[]
   readonly bad: readonly BadManifest[]
   readonly #byName: ReadonlyMap<string, Manifest>
+  /** Of those that begin alike the longest comes first. */
+  readonly #logsByBegin: readonly LogManifest[]
 
   private constructor(
     lineage: string | undefined,
@@ -84,7 +91,8 @@ export class Catalog {
       .toSorted((a, b) => a.zxid - b.zxid || a.exactAt - b.exactAt)
     this.logs = manifests
       .filter((one): one is LogManifest => one.kind === 'log')
-      .toSorted((a, b) => a.upTo - b.upTo)
+      .toSorted((a, b) => a.upTo - b.upTo || b.after - a.after)
+    this.#logsByBegin = this.logs.toSorted((a, b) => a.after - b.after || b.upTo - a.upTo)
     this.bad = bad
   }
 
@@ -126,6 +134,39 @@ export class Catalog {
     })
     await Promise.all(readers)
     return new Catalog(lineage, byName, bad)
+  }
+
+  /** Returns the catalog of the target after backups were written to it, and others removed. */
+  with(added: readonly Manifest[], removed: readonly Manifest[] = []): Catalog {
+    const byName = new Map(this.#byName)
+    for (const manifest of removed) byName.delete(manifestName(manifest))
+    for (const manifest of added) byName.set(manifestName(manifest), manifest)
+    return new Catalog(this.lineage ?? added[0]?.lineage, byName, this.bad)
+  }
+
+  /** The parts of the log at its end that follow each other and that no larger one has replaced yet, oldest first. */
+  get unmerged(): readonly LogManifest[] {
+    const { logs } = this
+    let first = logs.length
+    while (first > 0 && isSmall(logs[first - 1]!)) {
+      if (first < logs.length && logs[first - 1]!.upTo < logs[first]!.after) break
+      first--
+    }
+    return logs.slice(first)
+  }
+
+  /**
+   * Returns the parts of the log that larger ones have replaced and that can go, at a time in milliseconds since 1970. They stay for some
+   * minutes, for readers that have listed the target before.
+   */
+  replaced(now: number): readonly LogManifest[] {
+    let reach = -1
+    const replaced: LogManifest[] = []
+    for (const log of this.#logsByBegin)
+      if (log.merged === true) {
+        if (now - log.time >= REPLACED_MS) reach = Math.max(reach, log.upTo)
+      } else if (log.upTo <= reach) replaced.push(log)
+    return replaced
   }
 
   /** Where the log of the next backup continues; undefined for a target without backups. */
@@ -174,25 +215,32 @@ export class Catalog {
       if (next > reach && (gaps.length === 0 || gaps.at(-1)!.before !== before))
         gaps.push({ after: reach, before })
     }
-    for (const log of this.logs.slice(begin)) {
+    // Parts overlap where a larger one has replaced smaller ones.
+    for (const log of this.logs.slice(begin).toSorted((a, b) => a.after - b.after)) {
       addUpTo(log.after)
-      reach = log.upTo
+      reach = Math.max(reach, log.upTo)
     }
     addUpTo(snapshots.at(-1)?.exactAt ?? 0)
     return gaps
   }
 
-  /** Returns a snapshot with the log after it. */
+  /** Returns a snapshot with the log after it, in as few parts as there are. */
   chainOf(snapshot: SnapshotManifest): BackupChain {
     const logs: LogManifest[] = []
     let upTo = snapshot.zxid
-    for (const log of this.logs) {
-      if (log.upTo <= upTo) continue
+    let next: LogManifest | undefined
+    for (const log of this.#logsByBegin) {
+      if (next !== undefined && log.after > upTo) {
+        logs.push(next)
+        upTo = next.upTo
+        next = undefined
+      }
       if (log.after > upTo) break
-      logs.push(log)
-      upTo = log.upTo
+      if (log.upTo > (next?.upTo ?? upTo)) next = log
     }
-    return { snapshot, logs, upTo }
+    return next === undefined
+      ? { snapshot, logs, upTo }
+      : { snapshot, logs: [...logs, next], upTo: next.upTo }
   }
 
   /**
@@ -223,6 +271,8 @@ export class Catalog {
     throw new BackupError('Expected a backup in the target, got none. Make one with zabra backup now.')
   }
 }
+
+const isSmall = ({ merged, piece }: LogManifest): boolean => merged !== true && piece.bytes < LARGE_BYTES
 
 /** Opens the piece of a manifest, decrypted. Rejects with a `BackupError` when it is missing or the key is not that of the backup. */
 export async function openPiece(

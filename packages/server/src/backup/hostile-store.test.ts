@@ -61,7 +61,7 @@ describe('a hostile store of S3', () => {
       keys(`backups/snapshot/../../other/x${old}`, `backups/snapshot/..`, `backups/snapshot/1${old}`),
     )
     const store = { target, cryptography: nodeCryptography, random: new SeededRandom(1), key: undefined }
-    const empty = { snapshots: [], logs: [], bad: [] } as unknown as Catalog
+    const empty = { snapshots: [], logs: [], bad: [], replaced: () => [] } as unknown as Catalog
     const { pieces } = await findPrunable(store, empty, [], Date.now())
     expect(pieces).toEqual([`snapshot/1${old}`])
   })

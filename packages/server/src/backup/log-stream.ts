@@ -50,7 +50,7 @@ export interface LogEntry {
 /** Checks a log file that arrives in chunks: entries, checksums, no gap. */
 export class LogStreamCheck {
   readonly #after: Zxid
-  readonly #onFirst: (entry: LogEntry) => void
+  readonly #onEntry: (entry: LogEntry) => void
   #rest: Uint8Array = new Uint8Array(0)
   #isPastHeader = false
   #first: LogEntry | undefined
@@ -58,10 +58,10 @@ export class LogStreamCheck {
   #beforeLast: Zxid
   #transactions = 0
 
-  /** `after` is the transaction before the first. `onFirst` is called with the first one. */
-  constructor(after: Zxid, onFirst: (entry: LogEntry) => void = () => {}) {
+  /** `after` is the transaction before the first. `onEntry` is called with each. */
+  constructor(after: Zxid, onEntry: (entry: LogEntry) => void = () => {}) {
     this.#after = after
-    this.#onFirst = onFirst
+    this.#onEntry = onEntry
     this.#beforeLast = after
   }
 
@@ -125,7 +125,8 @@ export class LogStreamCheck {
       )
     this.#beforeLast = before
     this.#last = { zxid, time, checksum }
-    if (this.#first === undefined) this.#onFirst((this.#first = this.#last))
+    this.#first ??= this.#last
+    this.#onEntry(this.#last)
     this.#transactions++
   }
 }

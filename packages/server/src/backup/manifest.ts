@@ -71,6 +71,8 @@ const logManifest = z.object({
   firstTime: z.int(),
   lastTime: z.int(),
   transactions: z.int().check(z.gte(1)),
+  /** Present in a part that has taken the place of several smaller ones. */
+  merged: z.optional(z.literal(true)),
 })
 
 /** Describes a snapshot in a target. */
@@ -91,8 +93,13 @@ export const MANIFESTS = 'manifest'
 /** Returns a zxid for the name of a file, so that names sort as zxids do. */
 export const sortable = (value: Zxid): string => formatZxid(value).padStart(14, '0')
 
-export const manifestName = (manifest: Manifest): string =>
-  `${MANIFESTS}/${manifest.kind}-${sortable(manifest.kind === 'snapshot' ? manifest.zxid : manifest.upTo)}.json`
+/** Returns the file of a manifest. That of a merged part is never that of a part which it replaces, whoever writes them. */
+export function manifestName(manifest: Manifest): string {
+  const { kind } = manifest
+  const end = sortable(kind === 'snapshot' ? manifest.zxid : manifest.upTo)
+  const begin = kind === 'log' && manifest.merged === true ? `-${sortable(manifest.after)}` : ''
+  return `${MANIFESTS}/${kind}-${end}${begin}.json`
+}
 
 /** Returns the text of a manifest, which ends in a sum over the rest. */
 export function encodeManifest(manifest: Manifest, cryptography: Cryptography): Uint8Array {

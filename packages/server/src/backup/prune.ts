@@ -1,11 +1,14 @@
 import type { BackupStore, Catalog } from './catalog.ts'
-import { manifestName } from './manifest.ts'
+import { manifestName, type Manifest } from './manifest.ts'
 import { expiredBackups, type RetentionRule } from './retention.ts'
 
 /** Age from which a piece without a manifest, or an unfinished file, is not one that a running backup writes, in milliseconds. */
 const ORPHAN_AGE_MS = 86_400_000
 
-/** Files of a target that can go: expired backups, and pieces of backups that were cut short. */
+/** Files that are removed at a time. */
+const CONCURRENT_REMOVALS = 8
+
+/** Files of a target that can go: expired backups, parts of the log that a larger one has replaced, and pieces of backups that were cut short. */
 export interface Prunable {
   readonly manifests: readonly string[]
   readonly pieces: readonly string[]
@@ -24,7 +27,7 @@ export async function findPrunable(
   now: number,
 ): Promise<Prunable> {
   const expired = expiredBackups(catalog, rules, now)
-  const gone = [...expired.snapshots, ...expired.logs]
+  const gone = [...expired.snapshots, ...new Set([...expired.logs, ...catalog.replaced(now)])]
   const known = new Set([...catalog.snapshots, ...catalog.logs].map(({ piece }) => piece.name))
   const orphans: string[] = []
   // Manifests that cannot be read may name any piece.
@@ -48,6 +51,24 @@ export async function prune(
   { target }: BackupStore,
   { manifests, pieces, unfinished }: Prunable,
 ): Promise<void> {
-  for (const name of [...manifests, ...pieces]) await target.remove(name)
-  for (const name of unfinished) await target.removeUnfinished(name)
+  await forEach(manifests, (name) => target.remove(name))
+  await forEach(pieces, (name) => target.remove(name))
+  await forEach(unfinished, (name) => target.removeUnfinished(name))
+}
+
+/** Removes backups of a target. */
+export const removeBackups = (store: BackupStore, gone: readonly Manifest[]): Promise<void> =>
+  prune(store, {
+    manifests: gone.map(manifestName),
+    pieces: gone.map(({ piece }) => piece.name),
+    unfinished: [],
+  })
+
+/** Runs an action for each name, a few at a time: a store far away answers one request after tens of milliseconds. */
+async function forEach(names: readonly string[], action: (name: string) => Promise<void>): Promise<void> {
+  const rest = names.values()
+  const workers = Array.from({ length: CONCURRENT_REMOVALS }, async () => {
+    for (const name of rest) await action(name)
+  })
+  await Promise.all(workers)
 }

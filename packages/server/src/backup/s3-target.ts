@@ -37,7 +37,7 @@ const BLOCK_BYTES = 4 << 20
 const MAX_ANSWER_BYTES = 4 << 20
 /** Pages of a listing, each of up to 1,000 names. */
 const MAX_PAGES = 10_000
-/** Names in a folder: those of a part of the log each minute for two years. */
+/** Names in a folder. */
 const MAX_NAMES = 1_000_000
 const ATTEMPTS = 6
 const FIRST_WAIT_MS = 200

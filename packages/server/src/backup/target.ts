@@ -93,7 +93,7 @@ const UNFINISHED = '.unfinished'
 /** The names that `write` gives to unfinished files of backups, by folder: the folder may hold other files. */
 const UNFINISHED_FILES: readonly (readonly [folder: string, pattern: RegExp])[] = [
   ['', /^(?:duty|lineage|verified)\.[\da-f]{8}\.unfinished$/],
-  ['/manifest', /^(?:snapshot|log)-[\da-f]{14,16}\.json\.[\da-f]{8}\.unfinished$/],
+  ['/manifest', /^(?:snapshot|log)-[\da-f]{14,16}(?:-[\da-f]{14,16})?\.json\.[\da-f]{8}\.unfinished$/],
   ['/snapshot', /^[\da-f]{14,16}-\d{1,15}-[\da-f]{8}\.\w+\.[\da-f]{8}\.unfinished$/],
   ['/log', /^[\da-f]{14,16}-[\da-f]{14,16}-\d{1,15}-[\da-f]{8}\.txns\.[\da-f]{8}\.unfinished$/],
 ]

@@ -72,7 +72,8 @@ export function digestText({ digest }: Pick<Tree, 'digest'>): string | null {
   return [digest.hi, digest.lo].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
-async function verifyPiece({ target, cryptography }: BackupStore, { piece }: Manifest): Promise<void> {
+/** Reads the stored bytes of a manifest back. Rejects with a `BackupError` where its size or sum is another one. */
+export async function verifyPiece({ target, cryptography }: BackupStore, { piece }: Manifest): Promise<void> {
   const hash = cryptography.sha256()
   let bytes = 0
   for await (const chunk of chunksOf(await openRaw(target, piece.name))) {

@@ -40,9 +40,9 @@ export const backupRows = {
     isChangeable: true,
     isOwn: true,
     type: duration('ms', { min: 0, max: 86_400_000 }),
-    defaultValue: 60_000,
+    defaultValue: 5000,
     description:
-      'Time between two parts of the log in a target, and so what is lost with all members at most. 0 writes the log with snapshots only.',
+      'Time in which a transaction gets into a part of the log in a target, and so what is lost with all members at most. Parts are written earlier where 4 MiB of log have come, and none while nothing is committed. 0 writes the log with snapshots only.',
   }),
   backupRetain: row({
     group,
