@@ -3,6 +3,7 @@ import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+import { roll } from '../session/roll.ts'
 import { safeLine } from '../text/bytes.ts'
 import { clusterTable, type ShownMember } from '../text/cluster-table.ts'
 import { printTable } from '../text/table.ts'
@@ -32,6 +33,7 @@ export const cluster: CommandModule = (program, context) => {
     .option('--yes', 'do it; it is explained only otherwise')
     .addHelpText('after', FINALIZE_HELP)
     .action((flags: FinalizeFlags) => finalize(context, flags))
+  roll(command, context)
   withAdminOption(command.command('status'))
     .description(
       'print of all members the state, lag, readiness, uptime, disk, days to the end of a certificate, and the age of what is known',

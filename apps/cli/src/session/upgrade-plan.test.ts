@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planUpgrade, type UpgradedCluster } from './upgrade.ts'
+import { planUpgrade, type UpgradedCluster } from './upgrade-plan.ts'
 
 const member = (id: number, changes = {}) => ({
   id,

@@ -1,0 +1,84 @@
+import type { Command } from 'commander'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { duration, timeOption } from '../arguments.ts'
+import type { Context } from '../context.ts'
+import { ExitCode, Failure } from '../exit-codes.ts'
+import { note } from '../io.ts'
+import type { AdminClient } from './admin-client.ts'
+
+/** Time between two requests for a permit, in milliseconds. */
+const RETRY_MS = 1000
+const MAX_MS = 3_600_000
+
+/** Times of a drain, in milliseconds. */
+export interface DrainTimes {
+  /** How long to wait for the permit. */
+  readonly wait: number
+  /** How long the stop may take. */
+  readonly for: number
+  /** The time over which connections of clients are closed. */
+  readonly over: number
+}
+
+/** Adds the options of `DrainTimes` to a command. */
+export const withDrainOptions = (command: Command): Command =>
+  command
+    .addOption(timeOption('--wait <time>', 'how long to wait for the permit', duration(0, MAX_MS), '1m'))
+    .addOption(timeOption('--for <time>', 'how long the stop may take', duration(1000, MAX_MS), '2m'))
+    .addOption(
+      timeOption(
+        '--over <time>',
+        'close the connections of clients over this time',
+        duration(0, MAX_MS),
+        '5s',
+      ),
+    )
+
+/** Waits until the leader lets a server stop, and moves its clients to others. Resolves to the id of the server. */
+export async function drainServer(context: Context, admin: AdminClient, times: DrainTimes): Promise<number> {
+  const { io } = context
+  const id = await awaitLeave(context, admin, Math.ceil(times.for / 1000), times.wait)
+  await admin.json('POST', '/api/v1/drain', { body: { seconds: times.over / 1000 } })
+  await sleep(times.over, undefined, { signal: io.signal }).catch(() => io.signal.throwIfAborted())
+  return id
+}
+
+/** Lets a server accept sessions again, and gives its permit to stop back. */
+export async function undrainServer(admin: AdminClient): Promise<void> {
+  await admin.json('DELETE', '/api/v1/drain')
+  await admin.json('DELETE', '/api/v1/stop-permit')
+}
+
+/** Asks until the leader gives a permit. Resolves to the id of the server; rejects with a `Failure` when it has not in time. */
+async function awaitLeave(
+  { io }: Context,
+  admin: AdminClient,
+  seconds: number,
+  waitMs: number,
+): Promise<number> {
+  const until = Date.now() + waitMs
+  for (let reason = ''; ;) {
+    const { id, detail = '' } = await admin.json<Leave>('POST', '/api/v1/stop-permit', {
+      body: { seconds },
+      accepts: [200, 409, 503],
+    })
+    if (id !== undefined) return id
+    if (detail !== reason) note(io, `waits: ${detail}`)
+    reason = detail
+    const left = until - Date.now()
+    if (left <= 0)
+      throw new Failure(
+        `The leader has not let the server stop within ${waitMs} ms. ${detail}`,
+        ExitCode.refused,
+      )
+    await sleep(Math.min(RETRY_MS, left), undefined, { signal: io.signal }).catch(() =>
+      io.signal.throwIfAborted(),
+    )
+  }
+}
+
+/** The permit of the leader, with the id of the server, or why there is none. */
+interface Leave {
+  readonly id?: number
+  readonly detail?: string
+}
