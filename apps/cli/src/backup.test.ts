@@ -176,6 +176,34 @@ describe('zabra backup', () => {
     expect(await succeed('export', '/', '--from', folder)).not.toContain('"/later"')
   })
 
+  it('are compared with the tree of a server, with a data folder and with each other by diff', async () => {
+    for (const path of ['/d', '/d/a', '/d/a.b', '/d/a/x']) await stage.zk.create(path, { data: text(path) })
+    await stage.zk.create('/d/lock', { data: null, mode: 'ephemeral' })
+    await succeed('backup', 'now')
+    const { exactAt } = JSON.parse(await succeed('backup', 'show', '--json')) as { exactAt: string }
+    expect(await run(['diff', '/d', 'backup:/d', ...AUTH])).toMatchObject({ code: 0, out: '' })
+    await stage.zk.setData('/d/a', text('new'))
+    await stage.zk.delete('/d/a.b')
+    await stage.zk.create('/d/z', { data: null })
+    const expected = '~ /a\n    - "/d/a"\n    + "new"\n- /a.b\n+ /z\n'
+    expect(await run(['diff', 'backup:/d', '/d', ...AUTH])).toMatchObject({ code: 11, out: expected })
+    await succeed('backup', 'now')
+    const before = `backup@${exactAt}:/d`
+    expect(await run(['diff', before, 'backup:/d'])).toMatchObject({ code: 11, out: expected })
+    const folder = join(stage.folder, `diff-${number}`)
+    await succeed('backup', 'get', folder)
+    expect(await run(['diff', before, `data:${folder}:/d`])).toMatchObject({ code: 11, out: expected })
+    expect(await run(['diff', `data:${folder}:/d`, `backup@${new Date().toISOString()}:/d`])).toMatchObject({
+      code: 2,
+    })
+    expect(await run(['diff', 'backup:/none', '/d', ...AUTH])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('/none is not in the backup at that moment.') as unknown,
+    })
+    for (const wrong of ['backup@:/d', 'data:/d', 'backup@0x1', 'backup@tomorrow:/d', 'data:/nowhere:/d'])
+      expect((await run(['diff', wrong, '/d', ...AUTH])).code, wrong).toBe(2)
+  })
+
   it('encrypts with a key, and says which key it needs', async () => {
     const key = join(stage.folder, 'backup.key')
     writeFileSync(key, '5a'.repeat(32))

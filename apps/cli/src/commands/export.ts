@@ -1,12 +1,10 @@
-import { ownerKind, ttlOf } from '@zabra/protocol'
-import { readDatabase, readSnapshot, type SnapshotNode } from '@zabra/server/files'
-import { silentLogger } from '@zabra/runtime'
+import type { SnapshotNode } from '@zabra/server/files'
 import { createWriteStream } from 'node:fs'
 import { once } from 'node:events'
 import { unlink } from 'node:fs/promises'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { dataFolderOf, findFiles } from '../files/find-files.ts'
+import { kindOf, readFiles } from '../files/read-nodes.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, notKeptBy, type ExportedNode } from '../session/export-format.ts'
@@ -129,38 +127,6 @@ async function* selectNodes(
     yield { path, data, acl: fromStoredAcl(acl), ...kindOf(stat.owner), ...sequenceField(stat.cversion) }
   }
   if (count === 0) throw new Failure(`${root} is not in ${from}.`, ExitCode.noNode)
-}
-
-/** Reads a data folder, with the log behind its newest snapshot; or a snapshot alone, where a file is named. */
-async function readFiles(io: Io, from: string, logs: string | undefined): Promise<Generator<SnapshotNode>> {
-  const { disk, compression } = io.platform
-  const logger = { ...silentLogger, warn: (_: object, sentence: string) => note(io, sentence) }
-  const dataDir = await dataFolderOf(disk, from)
-  if (dataDir !== undefined) {
-    const dataLogDir = logs === undefined ? dataDir : ((await dataFolderOf(disk, logs)) ?? logs)
-    const found = await readDatabase(disk, { dataDir, dataLogDir }, compression, logger)
-    const zxid = found.lastZxid.toString(16)
-    note(io, `reading ${found.snapshot} and ${found.replayed} transactions of the log, up to 0x${zxid}`)
-    return found.nodes()
-  }
-  const file = (await findFiles(disk, from, 'snapshot')).at(-1)!
-  const found = await readSnapshot(disk, file, compression)
-  const zxid = (found.lastZxid ?? found.zxid).toString(16)
-  note(io, `reading ${file}; transactions after 0x${zxid} are in the logs and not in it`)
-  return found.nodes()
-}
-
-function kindOf(owner: bigint): Pick<SourceNode, 'kind' | 'ttl' | 'isEphemeral'> {
-  let kind
-  try {
-    kind = ownerKind(owner, { extendedTypes: true })
-  } catch {
-    // An unknown type mark: a session id, written by a server without extended types.
-    kind = 'ephemeral'
-  }
-  if (kind === 'container') return { kind, isEphemeral: false }
-  if (kind === 'ttl') return { kind, ttl: ttlOf(owner), isEphemeral: false }
-  return { isEphemeral: kind === 'ephemeral' }
 }
 
 interface ExportTarget {

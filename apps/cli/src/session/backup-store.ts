@@ -153,7 +153,8 @@ export function zxidArgument(text: string): number {
   return zxid
 }
 
-function timeArgument(text: string): number {
+/** Parses a time. Throws an `InvalidArgumentError` for anything else. */
+export function timeArgument(text: string): number {
   const time = Date.parse(text)
   if (Number.isNaN(time) || !/^\d{4}-\d\d-\d\d/.test(text))
     throw new InvalidArgumentError('Expected a time such as 2026-11-23T01:00:00Z.')

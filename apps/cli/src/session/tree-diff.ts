@@ -1,3 +1,4 @@
+import { aclEquals } from '../text/acl.ts'
 import type { ExportedNode } from './export-format.ts'
 
 /** A difference of two subtrees at a path below their roots; `/` is the root. */
@@ -40,7 +41,7 @@ export async function* diffTrees(
 }
 
 /** Compares two paths in the order of a walk. */
-function comparePaths(a: string, b: string): number {
+export function comparePaths(a: string, b: string): number {
   const [left, right] = [a.split('/'), b.split('/')]
   for (let at = 0; at < left.length && at < right.length; at++)
     if (left[at] !== right[at]) return left[at]! < right[at]! ? -1 : 1
@@ -53,6 +54,6 @@ function comparePaths(a: string, b: string): number {
 
 function compareNodes(from: ExportedNode, to: ExportedNode): Difference | undefined {
   const data = Buffer.compare(from.data ?? new Uint8Array(0), to.data ?? new Uint8Array(0)) !== 0
-  const acl = JSON.stringify(from.acl) !== JSON.stringify(to.acl)
+  const acl = !aclEquals(from.acl, to.acl)
   return data || acl ? { kind: 'changed', path: from.path, from, to, data, acl } : undefined
 }
