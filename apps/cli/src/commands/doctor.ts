@@ -8,6 +8,7 @@ import type { CommandModule, Context } from '../context.ts'
 import { checkBackups } from '../doctor/check-backups.ts'
 import { checkConfiguration } from '../doctor/check-configuration.ts'
 import { checkData } from '../doctor/check-data.ts'
+import { checkDowngrade } from '../doctor/check-downgrade.ts'
 import { checkMachine } from '../doctor/check-machine.ts'
 import {
   checkAccessLists,
@@ -31,6 +32,7 @@ interface Flags extends StoreFlags, AdminFlags {
   readonly migrate?: string
   readonly javaOptions?: string
   readonly data?: string
+  readonly downgrade?: string
   readonly logs?: string
   readonly syncSeconds?: number
 }
@@ -58,8 +60,15 @@ export const doctor: CommandModule = (program, context) => {
           '--java-options <options>',
           'with --migrate: the options of the Java server (else those of java.env, zookeeper-env.sh and environment beside the file)',
         )
+        .option(
+          '--downgrade <folder>',
+          'check what keeps Apache ZooKeeper or an earlier release from this data folder (dataDir); with the zoo.cfg of --config',
+        )
         .option('--data <folder>', 'check a data folder (dataDir)')
-        .option('--logs <folder>', 'with --data: the folder of the logs (dataLogDir), if it is another one')
+        .option(
+          '--logs <folder>',
+          'with --data and --downgrade: the folder of the logs (dataLogDir), if it is another one',
+        )
         .option(
           '--sync-seconds <seconds>',
           'with --data: how long to measure the disk, by writing a file of 16 MiB and removing it; 0 is not at all (5 by default, and 0 while a server runs on the folder)',
@@ -102,23 +111,24 @@ const EXIT_WARNINGS = 1
 const EXIT_ERRORS = 2
 
 const HELP = `
-Give what there is to check: --config, --migrate, --data, --admin, --target; this machine is always checked.
+Give what there is to check: --config, --migrate, --data, --downgrade, --admin, --target; this machine is always checked.
 --admin takes the HTTP ports of several servers, separated by commas, and compares them.
 Exits with 0 without findings or with information alone, 1 with warnings, 2 with errors. docs/doctor.md explains each finding.`
 
 async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding> {
   const { io } = context
-  const { config, migrate, data, logs, admin, target, syncSeconds } = flags
+  const { config, migrate, data, downgrade, logs, admin, target, syncSeconds } = flags
   if (migrate === undefined && flags.javaOptions !== undefined)
     throw new UsageError('--java-options belongs to --migrate: give it too, or leave --java-options out.')
-  if (data === undefined && logs !== undefined)
-    throw new UsageError('--logs belongs to --data: give it too, or leave --logs out.')
+  if (data === undefined && downgrade === undefined && logs !== undefined)
+    throw new UsageError('--logs belongs to --data or --downgrade: give it too, or leave --logs out.')
   if (data === undefined && syncSeconds !== undefined)
     throw new UsageError('--sync-seconds belongs to --data: give it too, or leave --sync-seconds out.')
   yield* checkMachine(readMachineFacts(io.platform.system))
   if (config !== undefined) yield* examineConfigurations(io.platform, config)
   if (migrate !== undefined) yield* examineMigration(context, migrate, flags)
   if (data !== undefined) yield* examineData(io, data, logs ?? data, syncSeconds)
+  if (downgrade !== undefined) yield* examineDowngrade(context, downgrade, flags)
   if (admin !== undefined || io.environment['ZABRA_ADMIN']) yield* examineServers(openAdmins(context, flags))
   if (target !== undefined || io.environment['ZABRA_BACKUP_TARGET'])
     yield* checkBackups(await openStore(io, flags), Date.now())
@@ -146,6 +156,17 @@ async function* examineMigration({ io }: Context, file: string, flags: Flags): A
     yield* checkAccessLists(database.nodes())
   } else
     yield finding('data-elsewhere', folders[0], 'no data is there', 'Run this on the machine of the server.')
+}
+
+async function* examineDowngrade(
+  { io }: Context,
+  folder: string,
+  { logs, config: [file] = [] }: Flags,
+): AsyncGenerator<Finding> {
+  const { disk, compression } = io.platform
+  // --config has said so where it cannot be read.
+  const config = file === undefined ? undefined : { file, text: readIfExists(file) ?? '' }
+  yield* checkDowngrade(resolve(folder), resolve(logs ?? folder), { disk, compression, config })
 }
 
 const startVariablesOf = ({ migrate = '', javaOptions }: Flags): Environment =>
