@@ -3,6 +3,7 @@ import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+import { compareDigests } from '../session/compare-digests.ts'
 import { roll } from '../session/roll.ts'
 import { safeLine } from '../text/bytes.ts'
 import { clusterTable, type ShownMember } from '../text/cluster-table.ts'
@@ -34,6 +35,7 @@ export const cluster: CommandModule = (program, context) => {
     .addHelpText('after', FINALIZE_HELP)
     .action((flags: FinalizeFlags) => finalize(context, flags))
   roll(command, context)
+  compareDigests(command, context)
   withAdminOption(command.command('status'))
     .description(
       'print of all members the state, lag, readiness, uptime, disk, days to the end of a certificate, and the age of what is known',

@@ -62,7 +62,7 @@ export const doctor: CommandModule = (program, context) => {
         )
         .option(
           '--downgrade <folder>',
-          'check what keeps Apache ZooKeeper or an earlier release from this data folder (dataDir); with the zoo.cfg of --config',
+          'check what keeps Apache ZooKeeper or an earlier release from this data folder (dataDir), with its zoo.cfg in --config, which is not checked otherwise then',
         )
         .option('--data <folder>', 'check a data folder (dataDir)')
         .option(
@@ -125,7 +125,7 @@ async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding>
   if (data === undefined && syncSeconds !== undefined)
     throw new UsageError('--sync-seconds belongs to --data: give it too, or leave --sync-seconds out.')
   yield* checkMachine(readMachineFacts(io.platform.system))
-  if (config !== undefined) yield* examineConfigurations(io.platform, config)
+  if (config !== undefined && downgrade === undefined) yield* examineConfigurations(io.platform, config)
   if (migrate !== undefined) yield* examineMigration(context, migrate, flags)
   if (data !== undefined) yield* examineData(io, data, logs ?? data, syncSeconds)
   if (downgrade !== undefined) yield* examineDowngrade(context, downgrade, flags)
@@ -164,8 +164,10 @@ async function* examineDowngrade(
   { logs, config: [file] = [] }: Flags,
 ): AsyncGenerator<Finding> {
   const { disk, compression } = io.platform
-  // --config has said so where it cannot be read.
-  const config = file === undefined ? undefined : { file, text: readIfExists(file) ?? '' }
+  const text = file === undefined ? undefined : readIfExists(file)
+  if (file !== undefined && text === undefined)
+    throw new UsageError(`Cannot read ${file} (ENOENT). Check the path and its permissions.`)
+  const config = text === undefined ? undefined : { file: file!, text }
   yield* checkDowngrade(resolve(folder), resolve(logs ?? folder), { disk, compression, config })
 }
 
