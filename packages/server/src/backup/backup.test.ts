@@ -379,6 +379,40 @@ describe('moments', () => {
   })
 })
 
+describe('a tree that was deleted node by node', () => {
+  it('is found as it was before the first delete, in whatever parts of the log the deletes are', async () => {
+    for (const path of ['/other', '/app', '/app/1', '/app/2', '/app/3']) await create(path)
+    await write((id) => client.delete(id, '/other'))
+    await backUp()
+    const begun = lastZxid()
+    for (const path of ['/app/1', '/app/2', '/app/3', '/app']) {
+      await write((id) => client.delete(id, path))
+      await set('/', 'in between')
+      await backUp(store, true)
+      await server.advance(10_000)
+    }
+    const { before } = await lastBeforeChange(store, await Catalog.read(store), parseChange('delete /app'))
+    expect(before).toBe(begun)
+    expect(Object.keys(await nodesAt(before))).toEqual(['/app', '/app/1', '/app/2', '/app/3'])
+  })
+
+  it('is found without what was deleted long before', async () => {
+    for (const path of ['/app', '/app/1', '/app/2']) await create(path)
+    await backUp()
+    await write((id) => client.delete(id, '/app/1'))
+    await backUp(store, true)
+    await server.advance(2 * minute)
+    const begun = lastZxid()
+    await write((id) => client.delete(id, '/app/2'))
+    await backUp(store, true)
+    await write((id) => client.delete(id, '/app'))
+    await backUp(store, true)
+    const { before } = await lastBeforeChange(store, await Catalog.read(store), parseChange('delete /app'))
+    expect(Object.keys(await nodesAt(before))).toEqual(['/app', '/app/2'])
+    expect(before).toBeGreaterThanOrEqual(begun)
+  })
+})
+
 describe('restoreFolder', () => {
   it('brings back data, access lists, versions, counters, containers and times to live, without ephemeral nodes', async () => {
     await server.stop()

@@ -52,41 +52,129 @@ export function parseChange(text: string): SoughtChange {
   return { operation: operation as SoughtChange['operation'], path: path! }
 }
 
+/** A change that was found. */
+export interface FoundChange {
+  /** The transaction to go back to. */
+  readonly before: Zxid
+  readonly change: Zxid
+  readonly time: number
+}
+
+/** Longest time between two deletes of a row, in milliseconds. */
+const ROW_MS = 60_000
+
 /**
  * Returns the transaction before the last change of that kind, and the change itself. Where a tree was deleted node by node, the last
- * delete of the path comes after those of its descendants: `before` is the one before the first of them in a row.
+ * delete of the path comes after those of its descendants: `before` is the one before the first of them in a row, also where the row
+ * began in an earlier part of the log.
  */
 export async function lastBeforeChange(
   store: BackupStore,
   catalog: Catalog,
   change: SoughtChange,
-): Promise<{ readonly before: Zxid; readonly change: Zxid; readonly time: number }> {
+): Promise<FoundChange> {
   for (const log of catalog.logs.toReversed()) {
-    const found = await lastMatchIn(store, log, change)
-    if (found !== undefined) return found
+    const row = new DeleteRow(change)
+    let found: (FoundChange & { readonly begin: RowBegin }) | undefined
+    await scanPart(store, log, (logged, previous) => {
+      const { zxid, time } = logged.header
+      if (isMatch(logged, change)) {
+        const begin = row.beginBefore(time) ?? { before: previous, time, isOpen: row.isOpen }
+        found = { before: begin.before, change: zxid, time, begin }
+      }
+      row.add(logged, previous)
+      return true
+    })
+    if (found === undefined) continue
+    const { begin, ...result } = found
+    return begin.isOpen
+      ? { ...result, before: await rowBefore(store, catalog.logs, log, change, begin) }
+      : result
   }
   throw new BackupUsageError(
     `Expected ${change.operation} ${change.path} in the log of the target, which covers 0x${formatZxid(catalog.logs[0]?.first ?? 0)} to 0x${formatZxid(catalog.logs.at(-1)?.upTo ?? 0)}, got no such change. Look for it with zabra log on the members.`,
   )
 }
 
-async function lastMatchIn(store: BackupStore, log: LogManifest, change: SoughtChange) {
-  const reader = new Reader()
-  let previous = log.after
-  let found: { readonly before: Zxid; readonly change: Zxid; readonly time: number } | undefined
-  /** The transaction before a row of deletes below the path. */
-  let beforeRow: Zxid | undefined
-  await scanPiece(store, log, ({ zxid, bytes, start, end }) => {
-    const logged = decodeLoggedTxn(reader.reset(bytes, start, end))
-    if (change.operation === 'delete' && deletesBelow(logged, change.path)) beforeRow ??= previous
-    else if (isMatch(logged, change)) {
-      found = { before: beforeRow ?? previous, change: zxid, time: logged.header.time }
-      beforeRow = undefined
-    } else if (deletesAny(logged)) beforeRow = undefined
-    previous = zxid
+/** Returns the transaction before a row of deletes that may have begun before a part of the log. */
+async function rowBefore(
+  store: BackupStore,
+  logs: readonly LogManifest[],
+  { after, first }: LogManifest,
+  change: SoughtChange,
+  begin: RowBegin,
+): Promise<Zxid> {
+  const part = logs.findLast((log) => log.after < after && log.upTo >= after)
+  if (change.operation !== 'delete' || part === undefined || begin.time - part.lastTime > ROW_MS)
+    return begin.before
+  const row = new DeleteRow(change)
+  await scanPart(store, part, (logged, previous) => {
+    if (logged.header.zxid >= first) return false
+    row.add(logged, previous)
     return true
   })
-  return found
+  const earlier = row.beginBefore(begin.time)
+  if (earlier === undefined) return row.isOpen ? rowBefore(store, logs, part, change, begin) : begin.before
+  return earlier.isOpen ? rowBefore(store, logs, part, change, earlier) : earlier.before
+}
+
+/** Where a row of deletes begins. */
+interface RowBegin {
+  readonly before: Zxid
+  readonly time: number
+  /** Whether it may have begun in an earlier part of the log. */
+  readonly isOpen: boolean
+}
+
+/** Follows the deletes below a path that come after each other: without other deletes in between, and within a minute each. */
+class DeleteRow {
+  readonly #change: SoughtChange
+  #begin: RowBegin | undefined
+  #lastTime = 0
+  #isOpen = true
+
+  constructor(change: SoughtChange) {
+    this.#change = change
+  }
+
+  /** Whether nothing has ended a row yet. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Returns where the row begins that goes on at a time; undefined for none. */
+  beginBefore(time: number): RowBegin | undefined {
+    return time - this.#lastTime > ROW_MS ? undefined : this.#begin
+  }
+
+  add(logged: LoggedTxn, previous: Zxid): void {
+    const { time } = logged.header
+    if (this.#change.operation === 'delete' && deletesBelow(logged, this.#change.path)) {
+      if (this.#begin !== undefined && time - this.#lastTime > ROW_MS) this.#end()
+      this.#begin ??= { before: previous, time, isOpen: this.#isOpen }
+      this.#lastTime = time
+    } else if (deletesAny(logged)) this.#end()
+  }
+
+  #end(): void {
+    this.#begin = undefined
+    this.#isOpen = false
+  }
+}
+
+/** Reads a part of the log, and calls `visit` with each transaction and the one before it, until it returns false. */
+async function scanPart(
+  store: BackupStore,
+  log: LogManifest,
+  visit: (logged: LoggedTxn, previous: Zxid) => boolean,
+): Promise<void> {
+  const reader = new Reader()
+  let previous = log.after
+  await scanPiece(store, log, ({ zxid, bytes, start, end }) => {
+    const goesOn = visit(decodeLoggedTxn(reader.reset(bytes, start, end)), previous)
+    previous = zxid
+    return goesOn
+  })
 }
 
 interface Change {
