@@ -123,8 +123,8 @@ async function* checkNodes(
   const where = `${location.dataDir}/${VERSION_FOLDER}`
   let [ttl, largest, path] = [0, 0, '']
   try {
-    const { nodes } = await readDatabase(disk, location, compression, silentLogger)
-    for (const node of nodes()) {
+    const database = await readDatabase(disk, location, compression, silentLogger)
+    for (const node of database.nodes()) {
       if (kindOf(node.stat.owner).kind === 'ttl') ttl++
       const { length } = node.data ?? new Uint8Array(0)
       if (length > largest) [largest, path] = [length, node.path]

@@ -89,9 +89,10 @@ export class BackupVerification {
     })
     const snapshot = manifestName(chain.snapshot)
     if (defect !== undefined) {
-      const present = (await Catalog.read(this.#store)).snapshots
-      // Pruned meanwhile, or replaced by another one of the same transaction.
-      if (!present.some(({ piece }) => piece.name === chain.snapshot.piece.name)) return
+      const { snapshots, logs } = await Catalog.read(this.#store)
+      const present = new Set([...snapshots, ...logs].map(({ piece }) => piece.name))
+      // Pruned or merged meanwhile, or replaced by another one of the same transaction.
+      if ([chain.snapshot, ...chain.logs].some(({ piece }) => !present.has(piece.name))) return
     }
     const time = Math.floor(clock.wall())
     this.#last = { time, snapshot, problem: defect?.problem ?? null }

@@ -195,6 +195,29 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('tries a backup that it was asked for no more often than others while the target cannot be listed', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
+    await server.advance(MINUTE)
+    let reads = 0
+    server.disk.injectFault = (call, path) => {
+      if (call !== 'read' || !path.startsWith('/backup/lineage')) return undefined
+      reads++
+      return { code: 'EIO' }
+    }
+    const client = await server.connect()
+    client.create(1, '/a')
+    await server.advance(MINUTE)
+    const before = reads
+    expect(await askForBackup(server.http)).toMatchObject({ status: 202 })
+    await server.advance(2 * MINUTE)
+    expect(reads - before).toBeLessThan(12)
+    server.disk.injectFault = undefined
+    await server.advance(2 * MINUTE)
+    expect(await pathsIn(storeOn(server.disk, '/backup'))).toEqual(['/a'])
+    expect((await Catalog.read(storeOn(server.disk, '/backup'))).snapshots).toHaveLength(2)
+    await server.stop()
+  })
+
   it('goes on within a minute after a target that was away for hours, with a line each ten minutes that counts', async () => {
     const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
     const store = storeOn(server.disk, '/backup')

@@ -453,9 +453,9 @@ class TargetBackups {
   }
 
   #isDue(): boolean {
-    if (this.#isSnapshotWanted) return true
     if (this.#now() < this.#retryAt) return false
-    return this.#catalog === undefined || this.#isLogDue() || this.#isSnapshotDue(this.#catalog)
+    if (this.#isSnapshotWanted || this.#catalog === undefined) return true
+    return this.#isLogDue() || this.#isSnapshotDue(this.#catalog)
   }
 
   /** Whether transactions are in no backup for long enough, or are many. */
