@@ -188,6 +188,7 @@
 //   pauseAfter
 //   prune
 //   readVerification
+//   removeBackups
 //   restoreFolder
 //   verifyChain
 //   verifyDeep
@@ -241,7 +242,8 @@ export interface BackupOptions {
     readonly clock: Pick<Clock, 'wall'>;
     readonly compression: Compression;
     readonly snapshot: 'always' | 'if-needed' | 'never';
-    readonly known?: Catalog | undefined;
+    readonly catalog?: Catalog | undefined;
+    readonly merges?: boolean;
 }
 
 export interface BackupSource {
@@ -313,6 +315,9 @@ export declare class Catalog {
     private constructor();
     static read(store: BackupStore, known?: Catalog): Promise<Catalog>;
     static readNewest(store: BackupStore): Promise<Catalog>;
+    with(added: readonly Manifest[], removed?: readonly Manifest[]): Catalog;
+    get unmerged(): readonly LogManifest[];
+    replaced(now: number): readonly LogManifest[];
     get end(): CatalogEnd | undefined;
     get gaps(): readonly BackupGap[];
     chainOf(snapshot: SnapshotManifest): BackupChain;
@@ -362,6 +367,12 @@ export declare class BackupUsageError extends BackupError {
 
 // backup/find-transaction.d.ts
 
+export interface FoundChange {
+    readonly before: Zxid;
+    readonly change: Zxid;
+    readonly time: number;
+}
+
 export interface SoughtChange {
     readonly operation: 'create' | 'set' | 'delete';
     readonly path: string;
@@ -369,11 +380,7 @@ export interface SoughtChange {
 
 export declare function lastBefore(store: BackupStore, catalog: Catalog, time: number): Promise<Zxid>;
 
-export declare function lastBeforeChange(store: BackupStore, catalog: Catalog, change: SoughtChange): Promise<{
-    readonly before: Zxid;
-    readonly change: Zxid;
-    readonly time: number;
-}>;
+export declare function lastBeforeChange(store: BackupStore, catalog: Catalog, change: SoughtChange): Promise<FoundChange>;
 
 export declare function parseChange(text: string): SoughtChange;
 
@@ -443,9 +450,10 @@ declare const logManifest: z.ZodMiniObject<{
     firstTime: z.ZodMiniInt;
     lastTime: z.ZodMiniInt;
     transactions: z.ZodMiniInt;
+    merged: z.ZodMiniOptional<z.ZodMiniLiteral<true>>;
 }, z.core.$strip>;
 
-export declare const manifestName: (manifest: Manifest) => string;
+export declare function manifestName(manifest: Manifest): string;
 
 declare const snapshotManifest: z.ZodMiniObject<{
     format: z.ZodMiniLiteral<1>;
@@ -501,6 +509,8 @@ export interface Prunable {
 export declare function findPrunable({ target }: BackupStore, catalog: Catalog, rules: readonly RetentionRule[], now: number): Promise<Prunable>;
 
 export declare function prune({ target }: BackupStore, { manifests, pieces, unfinished }: Prunable): Promise<void>;
+
+export declare const removeBackups: (store: BackupStore, gone: readonly Manifest[]) => Promise<void>;
 
 // backup/restore-folder.d.ts
 
