@@ -528,6 +528,39 @@ describe('an ensemble with a target of backups', () => {
     expect(await pathsIn(store)).toEqual(['/a', '/b', '/c'])
   })
 
+  it('asks the target for little while nothing is committed, keeps the duty where it is, and goes on at once', async () => {
+    const ensemble = await Ensemble.start(3, SHARED)
+    const store = storeOn(ensemble.sharedDisk, '/shared/backup')
+    await create(ensemble, '/a')
+    await ensemble.advance(2 * MINUTE)
+    const [onDuty] = await holders(ensemble)
+    let claims = 0
+    const others = new Set<string>()
+    ensemble.sharedDisk.injectFault = (call, path) => {
+      if (!path.startsWith('/shared/backup/')) return undefined
+      if (call === 'rename' && path.includes('/duty')) claims++
+      else if (!path.includes('/duty')) others.add(`${call} ${path}`)
+      return undefined
+    }
+    await ensemble.advance(10 * MINUTE)
+    expect([claims, [...others]]).toEqual([10, []])
+    for (const { http } of ensemble.members.values()) {
+      const { member, lastBackup } = (await describedBy(http))!
+      expect([member, Date.parse(lastBackup!)]).toEqual([String(onDuty), Math.floor(ensemble.clock.wall())])
+    }
+    ensemble.sharedDisk.injectFault = undefined
+    // At times between two looks of each member.
+    for (let at = 0; at < 5; at++) {
+      await create(ensemble, `/n${at}`)
+      await ensemble.advance(5000)
+      expect(await pathsIn(store)).toContain(`/n${at}`)
+      await ensemble.advance(61_000 + 13_000 * at)
+      expect(await holders(ensemble)).toEqual([onDuty])
+    }
+    const claim = new TextDecoder().decode(await ensemble.sharedDisk.readFile('/shared/backup/duty'))
+    expect(claim.split(' ')[0]).toBe(String(onDuty))
+  })
+
   it('gets the last transactions of a leader that stops, and no alarm', async () => {
     const settings = { ...SHARED, backupLogIntervalMs: 60_000, backupMember: '3' }
     const ensemble = await Ensemble.start(3, settings)

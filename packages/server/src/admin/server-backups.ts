@@ -31,6 +31,8 @@ const TURN_MS = 1000
 const SEEN_MS = 1200
 /** Time between two looks at the duty of a target. */
 const LOOK_MS = 10_000
+/** The same while the target has all that was committed. */
+const QUIET_LOOK_MS = 60_000
 /** Bytes of log after which a part is written before its time. */
 const PART_BYTES = 4 << 20
 /** Time that a request for a backup waits until one member has the duty. */
@@ -228,7 +230,9 @@ class TargetBackups {
   }
 
   report(): BackupReport {
-    const lastBackupAt = Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
+    const lastBackupAt = this.#isQuiet
+      ? Math.floor(this.#platform.clock.wall())
+      : Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
     const pieces =
       this.#catalog === undefined ? undefined : [...this.#catalog.snapshots, ...this.#catalog.logs]
     return {
@@ -350,7 +354,14 @@ class TargetBackups {
 
   #isLookDue(): boolean {
     const isHurried = !this.#isDecided && this.#problem === undefined && this.#now() < this.#hurriesUntil
-    return isHurried || this.#now() - this.#lookedAt >= LOOK_MS
+    return isHurried || this.#now() - this.#lookedAt >= (this.#isQuiet ? QUIET_LOOK_MS : LOOK_MS)
+  }
+
+  /** Whether the member on duty has said that the target has all that this server has applied, and is the one that should have it. */
+  get #isQuiet(): boolean {
+    const { savedUpTo, isSubstitute } = this.#duty
+    const isSettled = this.#isDecided && !isSubstitute && this.#problem === undefined
+    return isSettled && savedUpTo !== undefined && this.#appliedZxid <= savedUpTo && this.#appliedZxid > 0
   }
 
   get #appliedZxid(): Zxid {
@@ -395,7 +406,14 @@ class TargetBackups {
     const ifSilentMs = SILENT_MS + ifFreeMs
     const isSubstitute = !this.#isNamed
     return this.#duty.claim(
-      { ifFreeMs, ifSilentMs, isSubstitute, delayMs: () => this.#delayMs() },
+      {
+        ifFreeMs,
+        ifSilentMs,
+        isSubstitute,
+        savedUpTo: this.#savedUpTo,
+        applied: this.#appliedZxid,
+        delayMs: () => this.#delayMs(),
+      },
       lastBackupAt,
     )
   }

@@ -22,6 +22,36 @@ describe('the duty of backups', () => {
     })
   }
 
+  it('stays with a silent member while others have nothing that it has not saved, and for as long after that', async () => {
+    const [first, second] = [memberOf(1), memberOf(2)]
+    for (let looks = 0; looks < 2; looks++) await first.claim({ ...TIMES, savedUpTo: 0x1_0000_0005 }, 7)
+    expect(first.isHeld).toBe(true)
+    const look = (applied: number) => second.claim({ ...TIMES, applied }, 0)
+    for (let looks = 0; looks < 5; looks++) {
+      clock.advance(5000)
+      expect(await look(0x1_0000_0005)).toBe(false)
+      expect(second.savedUpTo).toBe(0x1_0000_0005)
+    }
+    expect(await look(0x1_0000_0006)).toBe(false)
+    expect(second.holder).toBe('1')
+    clock.advance(999)
+    await look(0x1_0000_0006)
+    expect(second.holder).toBe('1')
+    clock.advance(1)
+    await look(0x1_0000_0006)
+    expect(await look(0x1_0000_0006)).toBe(true)
+  })
+
+  it('is not taken by a member that has not looked for long', async () => {
+    const [first, second] = [memberOf(1), memberOf(2)]
+    for (let looks = 0; looks < 2; looks++) await first.claim(TIMES, 0)
+    await second.claim(TIMES, 0)
+    clock.advance(60_000)
+    await second.claim(TIMES, 0)
+    expect(await second.claim(TIMES, 0)).toBe(false)
+    expect(second.holder).toBe('1')
+  })
+
   it('goes after the delay to a member that waits longer, which is asked once for each claim', async () => {
     let asked = 0
     const delayed = async (): Promise<number> => {

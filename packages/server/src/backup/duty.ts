@@ -1,10 +1,15 @@
+import { formatZxid } from '@zabra/protocol'
 import { DiskError, type Clock, type Random } from '@zabra/runtime'
+import type { Zxid } from '../core/types.ts'
 import { oneChunk, readSmall, type BackupStore } from './catalog.ts'
 import { hex, type BackupTarget } from './target.ts'
 
 /** The file that names the member on duty. */
 const DUTY = 'duty'
-const CLAIM = /^([\w.-]{1,80})(:substitute)? ([\da-f]{16}) \d{1,15} (\d{1,15})\n$/
+const CLAIM = /^([\w.-]{1,80})(:substitute)? ([\da-f]{16}) \d{1,15} (\d{1,15})(?: 0x([\da-f]{1,14}))?\n$/
+
+/** Time without a look after which a member begins anew to count how long a claim has been the same, in milliseconds. */
+const INATTENTION_MS = 20_000
 
 /** How a member claims the duty. Times are in milliseconds. */
 export interface ClaimOptions {
@@ -14,6 +19,10 @@ export interface ClaimOptions {
   readonly ifSilentMs: number
   /** Whether this member gives way to any that is no substitute. */
   readonly isSubstitute?: boolean
+  /** Up to which transaction all are in the target, as far as this member knows. */
+  readonly savedUpTo?: Zxid | undefined
+  /** What this member has applied: a claim whose holder has saved that is not silent, since there is nothing to do. */
+  readonly applied?: Zxid
   /**
    * Resolves to how much longer this member waits, Infinity to leave the duty alone. It is asked once those times are over, once for
    * each claim, and again when `isSubstitute` changes. A wait stays the same until the member with the claim has made a backup.
@@ -41,8 +50,12 @@ export class BackupDuty {
   readonly #run: string
   #count = 0
   /** The claim as it was read last, since when it has been the same, and how much longer this member waits before it claims. */
-  #seen: { readonly claim: string | undefined; readonly since: number; wait?: Wait | undefined } | undefined
+  #seen: { readonly claim: string | undefined; since: number; wait?: Wait | undefined } | undefined
+  /** When the last look ended, on the monotonic clock. */
+  #lookedAt = -Infinity
   #isHeld = false
+  /** `savedUpTo` in the last claim of this member. */
+  #claimedUpTo: Zxid | undefined
   /** Whether the file may hold a claim of this member. */
   #hasClaimed = false
 
@@ -72,15 +85,33 @@ export class BackupDuty {
     return Number(CLAIM.exec(this.#seen?.claim ?? '')?.[4] ?? 0)
   }
 
+  /** Up to which transaction all were in the target by the last claim; undefined where it does not say so. */
+  get savedUpTo(): Zxid | undefined {
+    return this.#isHeld ? this.#claimedUpTo : savedUpToOf(this.#seen?.claim)
+  }
+
+  /** Whether the member on duty gives way to any that is no substitute. */
+  get isSubstitute(): boolean {
+    return CLAIM.exec(this.#seen?.claim ?? '')?.[2] !== undefined
+  }
+
   /**
    * Renews the claim of this member, with the time of its last backup. Claims the duty where it is free, or held by a substitute or a
    * member that is silent; it has the duty from the next call on, unless another member has claimed it too. Resolves to whether this
    * member has the duty. Rejects when the target cannot be reached.
    */
-  async claim(
-    { ifFreeMs, ifSilentMs, isSubstitute = false, delayMs = () => Promise.resolve(0) }: ClaimOptions,
-    lastBackupAt: number,
-  ): Promise<boolean> {
+  async claim(options: ClaimOptions, lastBackupAt: number): Promise<boolean> {
+    const isInattentive = this.#clock.monotonic() - this.#lookedAt > INATTENTION_MS
+    try {
+      return await this.#claim(options, lastBackupAt, isInattentive)
+    } finally {
+      this.#lookedAt = this.#clock.monotonic()
+    }
+  }
+
+  async #claim(options: ClaimOptions, lastBackupAt: number, isInattentive: boolean): Promise<boolean> {
+    const { ifFreeMs, ifSilentMs, savedUpTo, applied, isSubstitute = false } = options
+    const { delayMs = () => Promise.resolve(0) } = options
     const claim = await this.#read()
     const now = this.#clock.monotonic()
     if (this.#seen === undefined || this.#seen.claim !== claim) {
@@ -91,6 +122,8 @@ export class BackupDuty {
     if (!isOwn) {
       this.#isHeld = false
       const isFree = claim === undefined || (!isSubstitute && CLAIM.exec(claim)?.[2] !== undefined)
+      const hasAll = applied !== undefined && (savedUpToOf(claim) ?? -1) >= applied
+      if (!isFree && (hasAll || isInattentive)) this.#seen.since = now
       const waited = now - this.#seen.since - (isFree ? ifFreeMs : ifSilentMs)
       if (waited < 0) return false
       if (this.#seen.wait?.isSubstitute !== isSubstitute) {
@@ -102,8 +135,10 @@ export class BackupDuty {
     }
     this.#hasClaimed = true
     const member = `${this.#member}${isSubstitute ? ':substitute' : ''}`
-    const renewed = `${member} ${this.#run} ${++this.#count} ${lastBackupAt}\n`
+    const upTo = savedUpTo === undefined ? '' : ` 0x${formatZxid(savedUpTo)}`
+    const renewed = `${member} ${this.#run} ${++this.#count} ${lastBackupAt}${upTo}\n`
     await this.#target.write(DUTY, oneChunk(new TextEncoder().encode(renewed)))
+    this.#claimedUpTo = savedUpTo
     return (this.#isHeld = isOwn)
   }
 
@@ -129,6 +164,11 @@ export class BackupDuty {
       throw error
     }
   }
+}
+
+function savedUpToOf(claim: string | undefined): Zxid | undefined {
+  const digits = CLAIM.exec(claim ?? '')?.[5]
+  return digits === undefined ? undefined : Number.parseInt(digits, 16)
 }
 
 /** Returns whether two claims are of the same run of a member, which has made no backup in between. */
