@@ -344,7 +344,9 @@ export declare class BackupDuty {
     get isHeld(): boolean;
     get holder(): string | undefined;
     get lastBackupAt(): number;
-    claim({ ifFreeMs, ifSilentMs, isSubstitute, delayMs }: ClaimOptions, lastBackupAt: number): Promise<boolean>;
+    get savedUpTo(): Zxid | undefined;
+    get isSubstitute(): boolean;
+    claim(options: ClaimOptions, lastBackupAt: number): Promise<boolean>;
     release(): Promise<void>;
 }
 
@@ -352,6 +354,8 @@ export interface ClaimOptions {
     readonly ifFreeMs: number;
     readonly ifSilentMs: number;
     readonly isSubstitute?: boolean;
+    readonly savedUpTo?: Zxid | undefined;
+    readonly applied?: Zxid;
     readonly delayMs?: () => Promise<number>;
 }
 
