@@ -170,14 +170,18 @@ export class LevelOperator {
       (resolve) => void incarnation.schedule(REQUEST_MS, 'request to finalize', resolve),
     )
     if (!isDue()) return undefined
-    let answer: TextResponse
-    try {
-      answer = await this.#ports.get(server)!.request(path, { method, body })
-    } catch {
-      // A server that stops, or cannot write the level, answers with status 500 or not at all.
-      return undefined
+    let isOver = false
+    // A server that stops, or cannot write the level, answers with status 500 or not at all.
+    const answer = this.#ports
+      .get(server)!
+      .request(path, { method, body })
+      .catch(() => undefined)
+      .finally(() => (isOver = true))
+    const crash = async (): Promise<undefined> => {
+      while (incarnation.isAlive && !isOver) await this.#pause()
     }
-    return incarnation.isAlive ? answer : undefined
+    const first = await Promise.race([answer, crash()])
+    return incarnation.isAlive ? first : undefined
   }
 
   /** Installs the newest release where the one that was to start does not read the folder. */

@@ -76,6 +76,15 @@ export interface FeatureReport {
   finalize(level?: number): Promise<FinalizeResult | undefined>
 }
 
+/** What has become of a leadership transfer. */
+export type TransferResult =
+  /** This server follows another leader, who may be another one than was asked for. */
+  | { readonly leader: ServerId }
+  /** This server leads on, or again, and why. */
+  | { readonly refusal: string }
+  /** Why it is not known who leads. */
+  | { readonly unknown: string }
+
 /** What the HTTP port reports about a server, in every role and between two roles, and asks of it. */
 export interface AdminTarget {
   readonly settings: ServerSettings
@@ -154,8 +163,11 @@ export interface AdminTarget {
    * the server ends before that is known, and with another error where they are the old ones.
    */
   replaceTree(tree: Tree, start: Zxid): Promise<void>
-  /** Begins to hand leadership over. Returns false on a server that does not lead, or if no member could take over. */
-  yieldLeadership(): boolean
+  /**
+   * Hands leadership over to the voter `to`, or else to the one that the others elect. Resolves once this server follows another leader,
+   * when that cannot be, or after some time.
+   */
+  transferLeadership(to?: ServerId): Promise<TransferResult>
   /** The transactions that `readHistory` can return without `hasLogAfter`; later ones may not be committed. */
   readonly logRange: {
     readonly after: Zxid

@@ -10,6 +10,7 @@ export type {
   FinalizeResult,
   HealthCheck,
   MemberLevel,
+  TransferResult,
 } from './admin-target.ts'
 export type { DirectoryReport, ServerReport } from './server-report.ts'
 export { FourLetterCommands } from './four-letter-commands.ts'

@@ -1,8 +1,8 @@
-import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
+import { counterOf, epochOf, ErrorCode, formatZxid, makeZxid, OpCode, Writer } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import { RestoreRefusal, type HealthCheck, type LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
-import type { EnsembleConfiguration } from '../core/quorum/index.ts'
+import type { EnsembleConfiguration, ServerId } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
@@ -12,6 +12,7 @@ import {
   type LeaderWork,
   type QuorumOfOneWork,
 } from '../core/zab/index.ts'
+import { encodeLoggedTxn } from '../persistence/index.ts'
 import { LeaderPipeline, type QuorumProtocol } from '../pipeline/index.ts'
 
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
@@ -109,13 +110,46 @@ export class LeaderRole implements ActiveRole {
     }
   }
 
+  /** Whether a quorum of followers is synced with this leader. */
+  get isEstablished(): boolean {
+    return this.#clients !== undefined
+  }
+
+  /** Whether the leader accepts no writes, since another member is to take over. */
+  get isHandingOver(): boolean {
+    return this.#hasExited || !this.#quorum.canPropose
+  }
+
   /**
-   * Begins to transfer leadership to another member. Accepts no writes meanwhile; the role ends once a member can take over. Returns
-   * false when there is no leadership to transfer, or no member that could take over.
+   * Begins to transfer leadership to the member `to`, or else to the one that the others elect. Accepts no writes meanwhile; the role ends
+   * once a member can take over. Returns undefined, or why there is no leadership to transfer or no such member.
    */
-  transferLeadership(): boolean {
-    this.#mailbox.post({ type: 'transfer' })
-    return this.#clients !== undefined && (this.#hasExited || !this.#quorum.canPropose)
+  transferLeadership(to?: ServerId): string | undefined {
+    const quorum = this.#quorum
+    if (!(quorum instanceof Leader) || this.#clients === undefined) return 'This server does not lead yet'
+    const refusal = quorum.transferRefusal(to) ?? this.#refusalOfStopping(to)
+    if (to !== undefined && (this.#hasExited || refusal !== undefined)) return refusal ?? 'The role ends'
+    const input = to === undefined ? {} : { to: { server: to, payload: this.#payloadWithoutEffect() } }
+    this.#mailbox.post({ type: 'transfer', ...input })
+    return this.isHandingOver ? undefined : refusal
+  }
+
+  #refusalOfStopping(to: ServerId | undefined): string | undefined {
+    if (to === undefined || !this.#learners!.isStopping(to)) return undefined
+    return `Leadership is not transferred to server ${to}: it has a permit to stop`
+  }
+
+  /** Returns a transaction that changes nothing, with the next zxid: that of a request which has failed. */
+  #payloadWithoutEffect(): Uint8Array {
+    const zxid = (this.#quorum as Leader).lastProposed + 1
+    const time = Math.floor(this.#context.platform.clock.wall())
+    const writer = new Writer(64)
+    encodeLoggedTxn(writer, {
+      header: { sessionId: 0n, cxid: 0, zxid, time },
+      txn: { type: OpCode.error, err: ErrorCode.SYSTEMERROR },
+      digest: undefined,
+    })
+    return writer.take()
   }
 
   /**

@@ -163,6 +163,11 @@ export class Learners {
     this.#reports.askOwn(number, take)
   }
 
+  /** Whether a member holds a permit to stop. */
+  isStopping(server: ServerId): boolean {
+    return this.#stopPermits.isHeldBy(server)
+  }
+
   /** Expects heartbeats of synced learners from now on: the leader is established. */
   onEstablished(): void {
     for (const learner of this.#connections.values())

@@ -8,6 +8,7 @@ import {
   type HealthCheck,
   type ServerBackups,
   type ServerReport,
+  type TransferResult,
 } from '../admin/index.ts'
 import { readiness } from '../admin/http/health.ts'
 import type { AuditLog } from '../audit/index.ts'
@@ -358,6 +359,10 @@ export class Member implements Server, AdminTarget {
 
   yieldLeadership(): boolean {
     return this.#roles.yieldLeadership()
+  }
+
+  transferLeadership(to?: ServerId): Promise<TransferResult> {
+    return this.#roles.transferLeadership(to)
   }
 
   /** Opens the ports and takes part in elections. Rejects as `createServer` does; the owner closes the database then. */

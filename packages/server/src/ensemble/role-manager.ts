@@ -1,6 +1,6 @@
 import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import { RestoreRefusal, RestoreUndecided, type HealthCheck } from '../admin/index.ts'
+import { RestoreRefusal, RestoreUndecided, type HealthCheck, type TransferResult } from '../admin/index.ts'
 import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { copyConfigurationNode, type Tree } from '../core/tree/index.ts'
@@ -26,6 +26,8 @@ type RoleState = Exclude<PeerState, 'looking'>
 const READ_ONLY_AFTER_MS = 2000
 /** The pause between two attempts to connect to a leader that has just been elected, in milliseconds. */
 const RECONNECT_DELAY_MS = 25
+/** The time between two looks at what has become of a leadership transfer, in milliseconds. */
+const TRANSFER_POLL_MS = 10
 /** Why connections of clients close when the data are replaced. */
 const REPLACING = 'Closed: all data are being replaced'
 /** How often a member that is not synced joins the same leader again at once. */
@@ -108,7 +110,42 @@ export class RoleManager {
 
   /** Begins to transfer leadership. Returns false on a server that does not lead, or if no member could take over. */
   yieldLeadership(): boolean {
-    return this.#role instanceof LeaderRole && this.#role.transferLeadership()
+    return this.#role instanceof LeaderRole && this.#role.transferLeadership() === undefined
+  }
+
+  /** Implements `AdminTarget.transferLeadership`. */
+  async transferLeadership(to?: ServerId): Promise<TransferResult> {
+    const role = this.#role
+    if (!(role instanceof LeaderRole) || role === this.#endingRole)
+      return { refusal: 'This server does not lead' }
+    const refusal = role.transferLeadership(to)
+    if (refusal !== undefined) return { refusal }
+    const { settings, platform } = this.#context
+    const { clock } = platform
+    const { syncLimit, initLimit, tickTimeMs } = settings
+    // For a successor to have everything, and to take over; and for this server to follow it.
+    const withinMs = (2 * syncLimit + initLimit) * tickTimeMs
+    const until = clock.monotonic() + withinMs
+    let result = this.#resultOfTransfer(role)
+    for (; result === undefined && clock.monotonic() < until; result = this.#resultOfTransfer(role))
+      await new Promise<void>((resolve) => {
+        clock.after(TRANSFER_POLL_MS, 'outcome of a leadership transfer', resolve)
+      })
+    return result ?? { unknown: `there is no leader after ${withinMs} ms` }
+  }
+
+  /** Returns what has become of the transfer of a role; undefined while it is under way. */
+  #resultOfTransfer(role: LeaderRole): TransferResult | undefined {
+    if (this.#isStopped || this.#isClosing) return { unknown: 'the server stops' }
+    const current = this.#role
+    if (current === role)
+      return role.isHandingOver
+        ? undefined
+        : { refusal: 'Leadership is not transferred: no follower had all transactions in time' }
+    if (current instanceof LearnerRole && current.isSynced) return { leader: current.leader }
+    if (current instanceof LeaderRole && current.isEstablished)
+      return { refusal: 'This server was elected again' }
+    return undefined
   }
 
   /** Enters the only role of a standalone server, so that it serves before its ports are open. */
@@ -197,7 +234,7 @@ export class RoleManager {
       this.#onRoleEnded = resolve
       this.#schedule(syncLimit * tickTimeMs, 'handing leadership over', resolve)
     })
-    if (role.transferLeadership()) await ended
+    if (role.transferLeadership() === undefined) await ended
   }
 
   /** Stops elections and timers. No role is entered or left any more. `reason` says why. */

@@ -47,14 +47,25 @@ export class StopPermits {
 
   /** Decides whether a server may stop now. */
   decide(server: ServerId, number: number): StopPermitAnswer {
-    const { self, leader, clock, own, learners } = this.#options
-    const stopping = new Set<ServerId>()
-    if (own.isHeld && server !== self) stopping.add(self)
-    const now = clock.monotonic()
-    for (const { serverId, isSynced, stopsUntil } of learners())
-      if (isSynced && stopsUntil > now && serverId !== server) stopping.add(serverId)
+    const { self, leader, own } = this.#options
+    const stopping = this.#holders()
+    if (own.isHeld) stopping.add(self)
+    stopping.delete(server)
     const { isAllowed, missing } = leader.decideStop(server, stopping, HEARD_TICKS)
     return { number, isGranted: isAllowed, missing, stopping: [...stopping] }
+  }
+
+  /** Whether a learner holds a permit. */
+  isHeldBy(server: ServerId): boolean {
+    return this.#holders().has(server)
+  }
+
+  #holders(): Set<ServerId> {
+    const now = this.#options.clock.monotonic()
+    const holders = new Set<ServerId>()
+    for (const { serverId, isSynced, stopsUntil } of this.#options.learners())
+      if (isSynced && stopsUntil > now) holders.add(serverId)
+    return holders
   }
 }
 

@@ -89,23 +89,119 @@ describe('/api/v1/cluster', () => {
 })
 
 describe('/api/v1/leader/transfer', () => {
-  it('hands leadership over, on the leader only', async () => {
+  interface Answer {
+    readonly status: number
+    readonly text: string
+  }
+
+  const post = async (id: number, body?: unknown): Promise<Answer> => {
+    const request = ensemble!.member(id).http.request('/api/v1/leader/transfer', {
+      method: 'POST',
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    let isAnswered = false
+    void request.finally(() => (isAnswered = true))
+    await ensemble!.until('the answer', () => isAnswered, 60_000)
+    return request
+  }
+
+  it('hands leadership over, on the leader only, and answers once this server follows another one', async () => {
     const { leader } = await start()
-    const post = async (id: number) => {
-      const request = ensemble!.member(id).http.request('/api/v1/leader/transfer', { method: 'POST' })
-      let isAnswered = false
-      void request.finally(() => (isAnswered = true))
-      await ensemble!.until('the answer', () => isAnswered)
-      return request
-    }
     const follower = [1, 2, 3].find((id) => id !== leader)!
     expect(await post(follower)).toMatchObject({ status: 409 })
     expect((await post(follower)).text).toContain(`Ask server ${leader}, which leads.`)
-    expect((await post(leader!)).status).toBe(202)
-    await ensemble!.until(
-      'another leader',
-      () => ensemble!.leader !== undefined && ensemble!.leader !== leader,
-    )
+    const { status, text } = await post(leader!)
+    const after = JSON.parse(text) as { from: number; leader: number }
+    expect([status, after.from]).toEqual([200, leader])
+    expect(after.leader).not.toBe(leader)
+    expect(ensemble!.leader).toBe(after.leader)
+    expect(ensemble!.server(leader!)).toMatchObject({ role: 'following', serving: true })
+  })
+
+  it('hands it over to the voter that the caller names, whatever its id is, under load', async () => {
+    ensemble = await Ensemble.start(5, { adminRoleOperate: ['ip:127.0.0.1'] })
+    let created = 0
+    for (const to of [1, 4, 2, 5, 3]) {
+      const client = await ensemble.client(to)
+      for (let i = 0; i < 20; i++) client.create(++created, `/node-${created}`)
+      const from = ensemble.leader
+      expect(await post(from!, { to })).toMatchObject({
+        status: 200,
+        text: `{"from":${from},"leader":${to}}\n`,
+      })
+      expect(ensemble.leader).toBe(to)
+      await ensemble.allServe()
+    }
+    expect(await post(1, { to: 3 })).toMatchObject({ status: 200, text: '{"from":3,"leader":3}\n' })
+    const digests = [1, 2, 3, 4, 5].map((id) => ensemble!.server(id).stats().nodes)
+    expect(new Set(digests).size).toBe(1)
+  })
+
+  it('says why a server cannot take over', async () => {
+    ensemble = await Ensemble.start(6, { adminRoleOperate: ['ip:127.0.0.1'], observers: [4] })
+    const { leader } = ensemble
+    expect(leader).toBe(6)
+    for (const body of ['x', '[]', { to: 'a' }, { to: 256 }, { to: 1.5 }, { to: -1 }])
+      expect(await post(6, body)).toMatchObject({
+        status: 400,
+        text: expect.stringContaining('of a voter') as unknown,
+      })
+    const permit = ensemble.member(2).http.request('/api/v1/stop-permit', { method: 'POST' })
+    await ensemble.advance(100)
+    expect((await permit).status).toBe(200)
+    await ensemble.member(1).crash()
+    await ensemble.advance(100)
+    const refusals = [
+      [9, 'Server 9 is no member'],
+      [4, 'zabra member promote 4'],
+      [2, 'it has a permit to stop'],
+      [1, 'it does not follow, or is being brought up to date'],
+    ] as const
+    for (const [to, reason] of refusals) {
+      const { status, text } = await post(6, { to })
+      expect([status, text]).toEqual([409, expect.stringContaining(reason)])
+    }
+    expect(ensemble.leader).toBe(6)
+  })
+
+  it('stays with the leader when the voter has not everything in time', async () => {
+    const { leader } = await start()
+    const [slow, fast] = [1, 2, 3].filter((id) => id !== leader)
+    const never = new Promise<void>(() => {})
+    ensemble!.member(slow!).disk.beforeWrite = () => never
+    const client = await ensemble!.client(fast!)
+    client.create(1, '/a')
+    await ensemble!.advance(100)
+    const { status, text } = await post(leader!, { to: slow })
+    expect([status, text]).toEqual([409, expect.stringContaining('no follower had all transactions in time')])
+    expect(ensemble!.leader).toBe(leader)
+  })
+
+  it('answers that the server stops', async () => {
+    const { leader } = await start()
+    const [other] = [1, 2, 3].filter((id) => id !== leader)
+    const never = new Promise<void>(() => {})
+    ensemble!.member(other!).disk.beforeWrite = () => never
+    const client = await ensemble!.client([1, 2, 3].find((id) => id !== leader && id !== other)!)
+    client.create(1, '/a')
+    await ensemble!.advance(100)
+    const answer = post(leader!, { to: other })
+    await ensemble!.advance(100)
+    void ensemble!.server(leader!).close()
+    expect(await answer).toMatchObject({
+      status: 503,
+      text: expect.stringContaining('the server stops') as unknown,
+    })
+  })
+
+  it('is refused by a standalone server', async () => {
+    const server = await TestServer.start({ adminRoleOperate: ['ip:127.0.0.1'] })
+    const { status, text } = await server.http.request('/api/v1/leader/transfer', { method: 'POST' })
+    expect([status, text]).toEqual([
+      409,
+      expect.stringContaining('There is no other member that could lead.'),
+    ])
+    await server.stop()
   })
 })
 

@@ -1,16 +1,24 @@
 import { formatZxid } from '@zabra/protocol'
 import type { HttpResponse } from '@zabra/runtime'
-import { votersOf, type EnsembleConfiguration, type MemberConfiguration } from '../../core/quorum/index.ts'
+import {
+  votersOf,
+  type EnsembleConfiguration,
+  type MemberConfiguration,
+  type ServerId,
+} from '../../core/quorum/index.ts'
 import { MAX_STOP_PERMIT_MS, type StopPermitAnswer } from '../../core/zab/index.ts'
+import type { TransferResult } from '../admin-target.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import type { KnownMember } from './cluster-reports.ts'
 import { describeFeatures } from './finalize-api.ts'
-import { numberIn } from './json-body.ts'
+import { numberIn, readObject } from './json-body.ts'
 import { leaderAdvice } from './leader-advice.ts'
 import { notReady, type MemberReport } from './member-report.ts'
 
 /** For how long a permit to stop is asked for by default, in seconds. */
 const DEFAULT_PERMIT_SECONDS = 120
+/** The highest id of a server. */
+const MAX_SERVER_ID = 255
 
 /** The operations on an ensemble. */
 export const clusterRoutes: readonly ApiRoute[] = [
@@ -27,8 +35,10 @@ export const clusterRoutes: readonly ApiRoute[] = [
     path: '/api/v1/leader/transfer',
     method: 'POST',
     role: 'operate',
-    summary: 'Makes this leader hand leadership over to a member that is in step.',
-    statuses: [202, 409],
+    summary:
+      'Makes this leader hand leadership over: to the voter `to`, if it is in step and may not stop, or else to the one that the others elect. Answers once this server follows another leader.',
+    body: { to: { type: 'integer', minimum: 0, maximum: MAX_SERVER_ID } },
+    statuses: [200, 400, 409, 503],
     run: transfer,
   },
   {
@@ -159,17 +169,57 @@ function lagBehind(zxid: string | null, leader: string | null): number | null {
 
 const ZXID = /^0x[\da-f]{1,16}$/
 
-async function transfer({ target, cluster }: ApiCall): Promise<HttpResponse> {
+async function transfer(call: ApiCall): Promise<HttpResponse> {
+  const { target, request } = call
+  const { configuration, leader } = target
+  const body = await readObject(request.body)
+  const { to } = body ?? {}
+  if (body === undefined || !(to === undefined || isServerId(to)))
+    return problem(
+      400,
+      'The body is not understood',
+      `Expected {"to": n} with the id of a voter, from 0 to ${MAX_SERVER_ID}, or no body.`,
+    )
+  if (configuration === undefined)
+    return problem(409, 'The server is a standalone one', 'There is no other member that could lead.')
+  const role = to === undefined ? 'participant' : configuration.members.get(to)?.role
+  if (role === undefined)
+    return problem(409, `Server ${to} is no member`, `Expected one of ${votersOf(configuration).join(', ')}.`)
+  if (role === 'observer')
+    return problem(409, `Server ${to} is an observer`, `Make it a voter first: zabra member promote ${to}.`)
+  // The role of this server may be one that is not established yet.
+  if (to !== undefined && to === leader && target.service !== undefined)
+    return json(200, { from: to, leader })
   if (target.role !== 'leading')
     return problem(
       409,
       'The server does not lead',
-      await leaderAdvice({ target, cluster }, 'Restart it: the others elect another leader.'),
+      await leaderAdvice(call, 'Restart it: the others elect another leader.'),
     )
-  if (target.yieldLeadership()) return json(202, { from: target.settings.serverId })
+  return describeTransfer(target.settings.serverId, to, await target.transferLeadership(to))
+}
+
+function describeTransfer(from: ServerId, to: ServerId | undefined, result: TransferResult): HttpResponse {
+  if ('unknown' in result)
+    return problem(
+      503,
+      'It is not known who leads',
+      `Leadership was to be handed over, but ${result.unknown}. zabra cluster status shows the leader.`,
+    )
+  if ('refusal' in result)
+    return problem(
+      409,
+      to === undefined ? 'No member can take over' : `Server ${to} cannot take over`,
+      `${result.refusal}. zabra cluster status shows which voters are in step.`,
+    )
+  const { leader } = result
+  if (to === undefined || leader === to) return json(200, { from, leader })
   return problem(
     409,
-    'No member can take over',
-    'Leadership goes to a voter that is in step. Wait until one follows; zabra cluster status shows them.',
+    `Server ${leader} leads now`,
+    `It was elected before server ${to} took part in the election. Ask server ${leader} to hand leadership over.`,
   )
 }
+
+const isServerId = (id: unknown): id is ServerId =>
+  typeof id === 'number' && Number.isInteger(id) && id >= 0 && id <= MAX_SERVER_ID

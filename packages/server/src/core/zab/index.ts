@@ -76,7 +76,14 @@ export {
 } from './feature-report.ts'
 export { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
 export type { DiskRange, SyncPlan, SyncSources } from './sync-plan.ts'
-export type { ConnectionId, LeaderInput, LeaderOptions, LeaderWork, StepDownReason } from './leader-types.ts'
+export type {
+  ChosenSuccessor,
+  ConnectionId,
+  LeaderInput,
+  LeaderOptions,
+  LeaderWork,
+  StepDownReason,
+} from './leader-types.ts'
 export type { LearnerInput, LearnerOptions, LearnerWork } from './learner-types.ts'
 export { planSync } from './sync-plan.ts'
 export { Leader } from './leader.ts'

@@ -241,6 +241,78 @@ describe('a leadership transfer', () => {
     )
     expect(harness.leader.canPropose).toBe(true)
   })
+
+  describe('to a chosen voter', () => {
+    const ahead = (server: number) => ({ server, payload: makeTxn(z(1, 1), 9).payload })
+
+    it('gives it one more transaction than the others, and steps down once it has that on disk', () => {
+      const harness = establishedLeader(five, [1, 2, 4])
+      harness.step({ type: 'transfer', to: ahead(1) })
+      expect(harness.takeLog()).toEqual(['proposal 100000001 to 1'])
+      expect(() => harness.propose(1)).toThrow('Expected no proposal')
+      harness.ack(2, z(1, 1))
+      expect(harness.takeLog()).toEqual(['warn: Ignored an unexpected packet of a learner'])
+      expect(harness.ack(1, z(1, 1)).takeLog()).toEqual(['step down: leadership is transferred (1)'])
+    })
+
+    it('waits until it has everything that is committed, and is canceled when it has not in time', () => {
+      const harness = establishedLeader(five, [1, 2, 4])
+      harness.propose(1).markDurable(z(1, 1)).ack(2, z(1, 1)).ack(4, z(1, 1)).takeLog()
+      harness.step({ type: 'transfer', to: ahead(1) })
+      for (let i = 0; i < 5; i++) {
+        for (const id of [1, 2, 4]) harness.pong(id)
+        harness.ticks(1)
+      }
+      expect(harness.takeLog('proposal')).toEqual([])
+      expect(harness.leader.canPropose).toBe(true)
+    })
+
+    it('is not canceled any more once the voter was sent the transaction, which may be on its disk', () => {
+      const harness = establishedLeader(five, [1, 2, 4])
+      harness.step({ type: 'transfer', to: ahead(1) })
+      for (let i = 0; i < 4; i++) {
+        for (const id of [1, 2, 4]) harness.pong(id)
+        harness.ticks(1)
+      }
+      expect([harness.leader.phase, harness.leader.canPropose]).toEqual(['broadcast', false])
+      for (const id of [1, 2, 4]) harness.pong(id)
+      expect(harness.ticks(1).takeLog().at(-1)).toBe('step down: leadership is transferred (1)')
+    })
+
+    it('steps down without its answer when its connection is lost', () => {
+      const harness = establishedLeader(five, [1, 2, 4])
+      harness.step({ type: 'transfer', to: ahead(1) }, { type: 'closed', from: 1 }, { type: 'halfTick' })
+      expect(harness.takeLog().at(-1)).toBe('step down: leadership is transferred (1)')
+    })
+
+    it('is refused for a server that cannot take over, with the reason', () => {
+      const weighted = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
+      expect(establishedLeader(weighted, [1, 2, 4, 5, 6]).leader.transferRefusal(6)).toMatch('it has no vote')
+      const harness = establishedLeader(`${five}\nserver.7=h:13:14:observer`, [1, 2, 4])
+      harness.join(7, 0, { observer: true }).takeLog()
+      const reasons = [
+        [5, 'does not follow, or is being brought up to date'],
+        [7, 'has no vote'],
+        [9, 'has no vote'],
+        [3, 'does not follow'],
+      ] as const
+      for (const [id, reason] of reasons) {
+        expect(harness.leader.transferRefusal(id)).toMatch(`not transferred to server ${id}: it ${reason}`)
+        expect(harness.step({ type: 'transfer', to: ahead(id) }).takeLog()).toEqual([
+          expect.stringContaining(reason),
+        ])
+      }
+      harness.identify(5, 1).ackEpoch(5, 0, 1).takeLog()
+      expect(harness.leader.transferRefusal(5)).toMatch('is being brought up to date')
+      harness.propose(1).takeLog()
+      for (let i = 0; i < 3; i++) {
+        expect(harness.leader.transferRefusal(1)).toBeUndefined()
+        for (const id of [1, 2, 4, 7]) harness.pong(id)
+        harness.ticks(1)
+      }
+      expect(harness.leader.transferRefusal(1)).toMatch('not transferred to server 1: it is behind')
+    })
+  })
 })
 
 describe('a reconfig', () => {

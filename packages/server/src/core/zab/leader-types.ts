@@ -67,11 +67,21 @@ export type LeaderInput =
    * Transfer the leadership: accept no proposals, and step down when all earlier ones are committed and a voter has all of
    * them; after `syncLimit` ticks without such a voter, continue to lead. No accepted write is lost, and a synced follower can
    * take over. The others elect their leader freely: among voters with the same history that is the highest id, which is the
-   * named successor if this server keeps out of that election.
+   * named successor if this server keeps out of that election. With `to`, leadership goes to that voter, or stays.
    */
-  | { readonly type: 'transfer' }
+  | { readonly type: 'transfer'; readonly to?: ChosenSuccessor }
   /** Accept no proposal any more. The host ends the role afterwards. */
   | { readonly type: 'suspend' }
+
+/**
+ * The voter that is to lead next. It alone gets one more transaction, the last one of the epoch, so that its history is the longest and
+ * all others vote for it (quorum-protocol 18.11).
+ */
+export interface ChosenSuccessor {
+  readonly server: ServerId
+  /** A transaction that changes nothing, with the zxid after `lastProposed`. This server does not log it. */
+  readonly payload: Uint8Array
+}
 
 /** Why a leader steps down. */
 export interface StepDownReason {

@@ -5,6 +5,7 @@ import type { Zxid } from '../types.ts'
 import { CommitTracker } from './commit-tracker.ts'
 import { Discovery } from './discovery.ts'
 import type {
+  ChosenSuccessor,
   ConnectionId,
   LeaderInput,
   LeaderOptions,
@@ -67,7 +68,7 @@ export class Leader {
       emit,
     })
     this.#leadershipCheck = new LeadershipCheck(self, learners, tracker, emit)
-    this.#stepDownPolicy = new StepDownPolicy(options, learners, tracker)
+    this.#stepDownPolicy = new StepDownPolicy(options, learners, tracker, emit)
     const fail = (message: string): void => this.#stepDown({ message })
     this.#discovery = new Discovery({ leader: options, ticks, learners, tracker, emit, fail })
   }
@@ -113,6 +114,11 @@ export class Leader {
    */
   syncedVoters(): Set<ServerId> {
     return activeFollowers(this.#learners).add(this.#options.self)
+  }
+
+  /** Returns why leadership cannot be transferred now, to the server `to` if it is given; undefined where it can. */
+  transferRefusal(to?: ServerId): string | undefined {
+    return this.#stepDownPolicy.transferRefusal(this.#ticks.now, to)
   }
 
   // Inputs of every write
@@ -193,7 +199,7 @@ export class Leader {
       case 'oracle':
         return this.#tracker.setOracle(input.canLeadAlone)
       case 'transfer':
-        return this.#transfer()
+        return this.#transfer(input.to)
       case 'suspend':
         return this.#stepDownPolicy.suspend()
     }
@@ -256,8 +262,14 @@ export class Leader {
 
   #receiveAck(learner: LearnerProgress, zxid: Zxid): void {
     this.#learners.heartbeat(learner)
-    if (zxid > this.#tracker.lastProposed) return this.#warnUnexpected(learner, PacketType.ack, zxid)
+    if (zxid > this.#tracker.lastProposed) return this.#receiveLaterAck(learner, zxid)
     if (!learner.isObserver) this.#tracker.acknowledge(learner.serverId, zxid)
+  }
+
+  /** Receives the ACK of what was not proposed to all: of the transaction of a chosen successor. */
+  #receiveLaterAck(learner: LearnerProgress, zxid: Zxid): void {
+    if (this.#stepDownPolicy.takesOver(learner, zxid)) this.#stepDownIfDue()
+    else this.#warnUnexpected(learner, PacketType.ack, zxid)
   }
 
   #deliver({ connection, serverId }: LearnerProgress, packet: QuorumPacket): void {
@@ -414,8 +426,8 @@ export class Leader {
 
   // Step-down
 
-  #transfer(): void {
-    const refusal = this.#stepDownPolicy.transfer(this.#ticks.now)
+  #transfer(to: ChosenSuccessor | undefined): void {
+    const refusal = this.#stepDownPolicy.transfer(this.#ticks.now, to)
     if (refusal === undefined) this.#stepDownIfDue()
     else this.#warn({ id: 'quorum.transfer-refused', phase: this.#phase }, refusal)
   }

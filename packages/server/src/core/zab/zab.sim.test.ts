@@ -39,8 +39,8 @@ function play({ seed, voters, observers, faultRates }: Plan, mutant?: Mutant): Z
       simulation.partition(...members.map(({ id }) => id).filter(() => random.below(2) === 0))
     else if (step === 7) simulation.partition()
     else if (step === 8) simulation.checkLeadership()
-    else if (step === 9 && random.below(4) === 0)
-      for (const member of members) member.stepLeader({ type: 'transfer' })
+    else if (step === 9 && random.below(4) === 0) simulation.transfer()
+    else if (step === 10 && random.below(2) === 0) simulation.transfer(random.below(voters) + 1)
     simulation.run(random.below(400))
   }
   simulation.heal()
@@ -71,9 +71,28 @@ describe('members with failing disks, connections and processes', () => {
       snap: 0.4,
       trunc: 0.02,
       confirmed: 0.7,
+      ahead: 0.2,
     }
     for (const [name, minimum] of Object.entries(minimumPerRun))
       expect(counts.get(name) ?? 0, name).toBeGreaterThan(RUNS * minimum)
+  })
+})
+
+describe('a transfer to a chosen voter', () => {
+  it('makes it the leader whatever its id is, and loses no write', () => {
+    const simulation = new ZabSimulation(1, 5, 1, { loss: 0, delayMs: 5, diskMs: 5, crash: 0, cut: 0 })
+    simulation.startAll()
+    simulation.settle(60_000)
+    for (const id of [1, 4, 2, 5, 3]) {
+      simulation.write()
+      simulation.transfer(id)
+      simulation.run(2000)
+      simulation.write()
+      simulation.settle(60_000)
+      expect(simulation.members.filter(({ leader }) => leader !== undefined).map((each) => each.id)).toEqual([
+        id,
+      ])
+    }
   })
 })
 

@@ -241,6 +241,8 @@ export class SimulatedMember implements Peer {
   #performLeaderWork(work: LeaderWork): void {
     switch (work.do) {
       case 'send':
+        if (work.packet.type === PacketType.proposal && work.packet.zxid > this.leader!.lastProposed)
+          this.#context.count('ahead')
         return this.#sendToLearner(work.to, { packet: work.packet })
       case 'propose':
         for (const id of work.followers)

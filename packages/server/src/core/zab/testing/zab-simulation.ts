@@ -18,6 +18,7 @@ import { InvariantChecker } from './invariant-checker.ts'
 import { SimulatedLink, type LinkEndpoint } from './simulated-link.ts'
 import { SimulatedMember } from './simulated-member.ts'
 import { NO_FAULTS, type FaultRates, type Mutant, type SimulationContext } from './simulation-context.ts'
+import { makeTxn } from './txn.ts'
 
 /** Members with disks, on a network that breaks, all drawn from a seed, in simulated time. */
 export class ZabSimulation implements SimulationContext {
@@ -160,6 +161,16 @@ export class ZabSimulation implements SimulationContext {
       ({ isUp, leader, isServing }) => isUp && leader !== undefined && isServing,
     )
     for (const leader of leaders) for (let i = this.random.below(3); i >= 0; i--) leader.write(++this.#writes)
+  }
+
+  /** Each leader transfers its leadership to a member, or to the one that the others choose. */
+  transfer(server?: ServerId): void {
+    for (const member of this.members) {
+      const { leader } = member
+      if (leader === undefined) continue
+      const { payload } = makeTxn(leader.lastProposed + 1, ++this.#writes)
+      member.stepLeader({ type: 'transfer', ...(server === undefined ? {} : { to: { server, payload } }) })
+    }
   }
 
   /** Each leader gets a leadership check. */
