@@ -269,14 +269,20 @@ describe('a leadership transfer', () => {
 
     it('is not canceled any more once the voter was sent the transaction, which may be on its disk', () => {
       const harness = establishedLeader(five, [1, 2, 4])
-      harness.step({ type: 'transfer', to: ahead(1) })
-      for (let i = 0; i < 4; i++) {
+      const tick = (): LeaderHarness => {
         for (const id of [1, 2, 4]) harness.pong(id)
-        harness.ticks(1)
+        return harness.ticks(1)
       }
-      expect([harness.leader.phase, harness.leader.canPropose]).toEqual(['broadcast', false])
-      for (const id of [1, 2, 4]) harness.pong(id)
-      expect(harness.ticks(1).takeLog().at(-1)).toBe('step down: leadership is transferred (1)')
+      harness.propose(1).markDurable(z(1, 1)).ack(2, z(1, 1)).ack(4, z(1, 1)).takeLog()
+      harness.step({ type: 'transfer', to: { server: 1, payload: makeTxn(z(1, 2), 9).payload } })
+      for (let ticks = 0; ticks < 3; ticks++) tick()
+      harness.ack(1, z(1, 1))
+      expect(tick().takeLog('proposal')).toEqual(['proposal 100000002 to 1'])
+      for (let ticks = 4; ticks < 7; ticks++) {
+        tick()
+        expect([ticks, harness.leader.phase, harness.leader.canPropose]).toEqual([ticks, 'broadcast', false])
+      }
+      expect(tick().takeLog().at(-1)).toBe('step down: leadership is transferred (1)')
     })
 
     it('steps down without its answer when its connection is lost', () => {
