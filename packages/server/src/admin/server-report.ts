@@ -49,6 +49,7 @@ export interface ServerReport {
   readonly audit: AuditLog | undefined
   readonly slowRequests: Pick<ClientService['slowRequests'], 'newestFirst'>
   readonly topRequests: Pick<ClientService['topRequests'], 'look'>
+  readonly memberChanges: Pick<ClientService['memberChanges'], 'change'>
   readonly throttler: Pick<ClientService['throttler'], 'size'>
   readonly connections: Iterable<ConnectionReport> & {
     readonly size: number

@@ -28,6 +28,7 @@ import { inSlices, inTurns } from '../core/in-slices.ts'
 import { LaterTurns } from '../core/later-turns.ts'
 import { PipelineRoom } from './pipeline-room.ts'
 import type { Command } from './protocol-detector.ts'
+import { MemberChanges } from './member-changes.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { quotaWarnings } from './quota-warnings.ts'
 import { RefusalLog } from './refusal-log.ts'
@@ -143,6 +144,7 @@ export class ClientService {
   readonly topRequests: TopRequests
   readonly expiry: SessionExpiry
   readonly sessionUsers: SessionUsers
+  readonly memberChanges: MemberChanges
   readonly flushQueue: FlushQueue
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
   /** Limits new sessions; undefined where the settings set no limit. */
@@ -300,6 +302,7 @@ export class ClientService {
       pipeline: this.pipeline,
       logger,
     })
+    this.memberChanges = new MemberChanges(this, settings.syncLimit * settings.tickTimeMs)
     this.expiry = new SessionExpiry({
       clock,
       refusals: this.refusals,
@@ -358,6 +361,7 @@ export class ClientService {
   endRole(reason: string): Promise<void> {
     this.isAccepting = false
     this.#isStopped = true
+    this.memberChanges.end(`the role of the server has ended (${reason})`)
     this.#ended ??= this.#end(this.pipeline.end(), reason)
     return this.#ended
   }
@@ -387,11 +391,14 @@ export class ClientService {
         cancel()
         resolve()
       }
+      left++
+      this.memberChanges.whenDone(onAnswered)
       void this.forEachConnection((channel) => {
         left++
         channel.finishRequests(onAnswered)
       }).then(onAnswered)
     })
+    this.memberChanges.end('the server is stopping')
     await this.forEachConnection((channel) => channel.closeAfterFlush('stopping', reason))
     if (this.connections.size > 0) {
       await new Promise<void>((resolve) => {

@@ -11,6 +11,7 @@ import {
 } from '../core/quorum/index.ts'
 import type { Zxid } from '../core/types.ts'
 import type { Leader } from '../core/zab/index.ts'
+import { fewestVoters } from '../settings/index.ts'
 import type { MemberContext, RoleExit } from './context.ts'
 
 /**
@@ -28,8 +29,7 @@ export function validateReconfiguration(
   if (request.curConfigId !== -1n && request.curConfigId !== BigInt(lastSeen.version))
     return ErrorCode.BADVERSION
   try {
-    const minVoters = settings.standaloneEnabled ? 2 : 1
-    const next = applyReconfig(active, request, { version: zxid, minVoters })
+    const next = applyReconfig(active, request, { version: zxid, minVoters: fewestVoters(settings) })
     // A configuration without a synced quorum would stop the ensemble.
     if (!verifierOf(next).isQuorum(leader.syncedVoters())) return ErrorCode.NEWCONFIGNOQUORUM
     return printConfiguration(next)

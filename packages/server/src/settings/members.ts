@@ -22,6 +22,10 @@ export interface DeclaredMembership {
 const memberKey = /^(server|group|weight)\.(\d+)$/
 const MAX_ID = 255
 
+/** Returns the fewest voters that a change of the members may leave: one alone is a standalone server, unless the settings say otherwise. */
+export const fewestVoters = ({ standaloneEnabled }: { readonly standaloneEnabled: boolean }): number =>
+  standaloneEnabled ? 2 : 1
+
 /** Returns whether a key declares something about members. */
 export function isMembershipKey(key: string): boolean {
   return /^(server|group|weight)\./.test(key)

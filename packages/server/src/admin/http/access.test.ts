@@ -83,7 +83,11 @@ const included: Readonly<Record<Exclude<AdminRole, 'health'>, readonly AdminRole
 
 it('lets each role do what it includes, and nothing else, at every route and command', async () => {
   const routes = [
-    ...apiRoutes.map(({ path, method, role }) => ({ path: path.replace('{session}', '0x1'), method, role })),
+    ...apiRoutes.map(({ path, method, role }) => ({
+      path: path.replace('{session}', '0x1').replace('{member}', '1'),
+      method,
+      role,
+    })),
     ...adminCommands.map(({ names: [name], method, role }) => ({ path: `/commands/${name!}`, method, role })),
     { path: '/commands', method: 'GET', role: 'view' },
     { path: '/metrics', method: 'GET', role: 'metrics' },

@@ -119,7 +119,7 @@ export class AdminServer {
     this.#liveSettings = liveSettings
     this.#settings = settings
     this.#platform = platform
-    this.#cluster = new ClusterProbe(platform)
+    this.#cluster = new ClusterProbe(platform, settings.reconfigEnabled)
     this.#answers = new SlicedAnswers(platform.clock)
     this.#members = new ClusterReports(platform.clock, this.#cluster, this.#answers)
     this.#survey = new TreeSurvey(platform.clock)
@@ -354,7 +354,7 @@ export class AdminServer {
   }
 
   #apiRoute({ path, method }: HttpRequest): Route | undefined {
-    const { routes, session } = apiRoutesAt(path)
+    const { routes, ...inPath } = apiRoutesAt(path)
     const [first] = routes
     if (first === undefined) return undefined
     const route = routes.find((one) => one.method === method) ?? first
@@ -368,7 +368,11 @@ export class AdminServer {
         const call = {
           target,
           request,
-          session,
+          ...inPath,
+          caller: () => ({
+            identities: this.#access.identitiesOf(request),
+            origin: originOf(request.remote.host, request),
+          }),
           logger: this.#log,
           cluster: this.#cluster,
           members: this.#members,

@@ -1,4 +1,6 @@
 import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import type { MemberChangeCaller } from '../../connections/member-changes.ts'
+import type { ServerId } from '../../core/quorum/index.ts'
 import type { SessionId } from '../../core/types.ts'
 import type { EventLogger } from '../../logging/index.ts'
 import type { LiveSettings } from '../../settings/live-settings.ts'
@@ -19,6 +21,10 @@ export interface ApiCall {
   readonly logger: EventLogger
   /** The session in the path. */
   readonly session: SessionId
+  /** The id of the member in the path. */
+  readonly member: ServerId
+  /** Returns who asks, for what is audited elsewhere. */
+  readonly caller: () => MemberChangeCaller
   readonly cluster: ClusterProbe
   readonly members: ClusterReports
   /** Makes the report of this server. */
@@ -33,7 +39,7 @@ export interface ApiCall {
 
 /** An operation of the API. */
 export interface ApiRoute {
-  /** The path. `{session}` at its end stands for a session id, such as 0x1000018f5ff0000. */
+  /** The path. `{session}` at its end stands for a session id, such as 0x1000018f5ff0000, `{member}` for the id of a member. */
   readonly path: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly role: AdminRole

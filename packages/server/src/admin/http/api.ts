@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponse, LogLevel } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
 import { TOP_KINDS, TOP_MEASURES } from '../../connections/top-requests.ts'
+import type { ServerId } from '../../core/quorum/index.ts'
 import type { SessionId } from '../../core/types.ts'
 import { LOG_LEVELS, LOG_PARTS } from '../../logging/index.ts'
 import { FULL_VERSION } from '../../version.ts'
@@ -13,6 +14,7 @@ import { eventRoutes } from './event-api.ts'
 import { finalizeRoutes } from './finalize-api.ts'
 import { settingsOf } from './commands.ts'
 import { settingsRoutes } from './settings-api.ts'
+import { memberRoutes } from './member-api.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
 import { treeFindings, type TreeFindings } from './tree-findings.ts'
 
@@ -24,6 +26,7 @@ const DEFAULT_TOP = 20
 const MAX_TOP = 256
 
 const SESSION = /^\/([\da-f]{1,16})$/
+const MEMBER = /^\/\d{1,9}$/
 
 /** The operations under `/api/v1`. */
 export const apiRoutes: readonly ApiRoute[] = [
@@ -91,6 +94,7 @@ export const apiRoutes: readonly ApiRoute[] = [
   ...finalizeRoutes,
   ...eventRoutes,
   ...settingsRoutes,
+  ...memberRoutes,
   {
     path: '/api/v1/slow',
     method: 'GET',
@@ -161,12 +165,19 @@ export const apiRoutes: readonly ApiRoute[] = [
 export function apiRoutesAt(path: string): {
   readonly routes: readonly ApiRoute[]
   readonly session: SessionId
+  readonly member: ServerId
 } {
   const slash = path.lastIndexOf('/')
-  const [, digits] = SESSION.exec(path.slice(slash).replace(/^\/0x/i, '/').toLowerCase()) ?? []
-  const pattern = digits === undefined ? path : `${path.slice(0, slash)}/{session}`
-  const routes = apiRoutes.filter((route) => route.path === path || route.path === pattern)
-  return { routes, session: digits === undefined ? 0n : BigInt.asIntN(64, BigInt(`0x${digits}`)) }
+  const last = path.slice(slash)
+  const [, digits] = SESSION.exec(last.replace(/^\/0x/i, '/').toLowerCase()) ?? []
+  const paths = [path]
+  if (digits !== undefined) paths.push(`${path.slice(0, slash)}/{session}`)
+  if (MEMBER.test(last)) paths.push(`${path.slice(0, slash)}/{member}`)
+  return {
+    routes: apiRoutes.filter((route) => paths.includes(route.path)),
+    session: digits === undefined ? 0n : BigInt.asIntN(64, BigInt(`0x${digits}`)),
+    member: Number(last.slice(1)),
+  }
 }
 
 function withService(
@@ -347,6 +358,13 @@ function openApi(): object {
         in: 'path',
         required: true,
         schema: { type: 'string', pattern: '^0x[0-9a-f]{1,16}$' },
+      })
+    if (path.includes('{member}'))
+      parameters.push({
+        name: 'member',
+        in: 'path',
+        required: true,
+        schema: { type: 'integer', minimum: 0, maximum: 999_999_999 },
       })
     const operation = {
       summary,

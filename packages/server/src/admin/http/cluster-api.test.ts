@@ -77,6 +77,22 @@ describe('/api/v1/cluster', () => {
       )
   })
 
+  it('says how to give them one where the configuration of the last change counts, which does what it says', async () => {
+    ensemble = await Ensemble.start(3, { reconfigEnabled: true, adminRoleAdmin: ['ip:127.0.0.1'] })
+    const second = (await ask(1)).members.find(({ id }) => id === 2)!
+    const advised = /zabra member add '(.*);2181'$/.exec(second.problem!)![1]!
+    expect(advised).toBe('2=127.0.0.1:2002:3002:participant')
+    const body = JSON.stringify({ member: `${advised};4002` })
+    let status = 0
+    void ensemble
+      .member(1)
+      .http.request('/api/v1/members', { method: 'POST', body })
+      .then((answer) => (status = answer.status))
+    await ensemble.until('the change', () => status === 200)
+    await ensemble.advance(2000)
+    expect((await ask(1)).members.find(({ id }) => id === 2)).toMatchObject({ problem: null })
+  })
+
   it('shows a standalone server alone', async () => {
     const server = await TestServer.start()
     const { text } = await server.http.request('/api/v1/cluster')

@@ -1,5 +1,5 @@
 import type { Address, Platform } from '@zabra/runtime'
-import type { MemberConfiguration, ServerId } from '../../core/quorum/index.ts'
+import { formatMember, type MemberConfiguration, type ServerId } from '../../core/quorum/index.ts'
 import type { AdminTarget } from '../admin-target.ts'
 
 /** Time for the answer of a member, in milliseconds. */
@@ -30,11 +30,14 @@ export interface ProbedMember {
 /** Asks the other members of an ensemble for their state, by `srvr` on their client ports, which every ZooKeeper server answers. */
 export class ClusterProbe {
   readonly #platform: Pick<Platform, 'network' | 'clock'>
+  readonly #canBeChanged: boolean
   readonly #members = new Map<ServerId, ProbedMember & { readonly askedAt: number }>()
   readonly #running = new Map<ServerId, Promise<ProbedMember>>()
 
-  constructor(platform: Pick<Platform, 'network' | 'clock'>) {
+  /** `canBeChanged`: whether members can be changed while the ensemble runs (`reconfigEnabled`). */
+  constructor(platform: Pick<Platform, 'network' | 'clock'>, canBeChanged: boolean) {
     this.#platform = platform
+    this.#canBeChanged = canBeChanged
   }
 
   /** Asks a member, unless it was asked a moment ago. `clientPort` is that of members whose configuration names none. */
@@ -50,7 +53,7 @@ export class ClusterProbe {
 
   async #probe(member: MemberConfiguration, clientPort: number | undefined): Promise<ProbedMember> {
     const before = this.#members.get(member.id)
-    const probed = await this.#question(member.id, addressOf(member, clientPort)).then(
+    const probed = await this.#question(member, addressOf(member, clientPort)).then(
       (answer) => ({ answer, answeredAt: this.#now(), problem: undefined }),
       (error: unknown) => ({
         answer: before?.answer,
@@ -62,11 +65,14 @@ export class ClusterProbe {
     return probed
   }
 
-  async #question(id: ServerId, address: Address | undefined): Promise<MemberAnswer> {
-    if (address === undefined)
-      throw new Error(
-        `the configuration names no client address of it: write it behind server.${id}, as in …;2181`,
-      )
+  async #question(member: MemberConfiguration, address: Address | undefined): Promise<MemberAnswer> {
+    if (address === undefined) {
+      // Where members can be changed, the configuration of the last change counts before the settings.
+      const advice = this.#canBeChanged
+        ? `give it one: zabra member add '${formatMember(member)};2181'`
+        : `write it behind server.${member.id}, as in …;2181`
+      throw new Error(`the configuration names no client address of it: ${advice}`)
+    }
     const { network, clock } = this.#platform
     const timeout = new AbortController()
     const cancel = clock.after(TIMEOUT_MS, 'state of another member', () => timeout.abort())

@@ -61,6 +61,9 @@ export function printConfiguration(configuration: EnsembleConfiguration): string
   return [...lines(configuration), versionLine(configuration)].join('\n')
 }
 
+/** Returns the text of a member, such as `4=zk4:2888:3888:observer;0.0.0.0:2181`: a line of a configuration without `server.`. */
+export const formatMember = (member: MemberConfiguration): string => `${member.id}=${printMember(member)}`
+
 /**
  * Returns the text of a dynamic configuration file: the same lines in alphabetical order. The name of the active file
  * contains the version; the file of a configuration that is only `proposed` (`.next`) ends in a version line.
@@ -77,7 +80,7 @@ export function printDynamicFile(
 const versionLine = ({ version }: EnsembleConfiguration): string => `version=${formatZxid(version)}`
 
 function lines({ members, hierarchy }: EnsembleConfiguration): string[] {
-  const text = [...members.values()].map((member) => `server.${member.id}=${printMember(member)}`)
+  const text = [...members.values()].map((member) => `server.${formatMember(member)}`)
   if (hierarchy === undefined) return text
   for (const [group, ids] of ascending(hierarchy.groups)) text.push(`group.${group}=${ids.join(':')}`)
   const ids = [...hierarchy.groups.values()].flat().sort((a, b) => a - b)

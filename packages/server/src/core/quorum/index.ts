@@ -2,6 +2,7 @@
 export { hierarchical, isQuorumOfAll, majority, votersOfAll } from './verifier.ts'
 export type { QuorumVerifier, QuorumVerifiers, ServerId } from './verifier.ts'
 export {
+  formatMember,
   printConfiguration,
   printDynamicFile,
   sameMembership,
