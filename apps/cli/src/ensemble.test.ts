@@ -101,14 +101,15 @@ describe('zabra upgrade plan', () => {
 
 describe('zabra member', () => {
   it('adds, promotes and removes members, and shows first what follows', async () => {
-    expect(await succeed('member', 'list')).toMatch(
-      /^id +role +quorum and election +clients\n +1 +participant/,
-    )
+    const table = /^id +role +quorum and election +clients\n +1 +participant/
+    expect((await run('member', 'list')).out).toMatch(table)
+    const listed = JSON.parse((await run('member', 'list', '--json')).out) as object
+    expect(listed).toMatchObject({ members: [{ id: 1 }], voters: [1], quorum: 1 })
     const line = '4=127.0.0.1:1:2:observer;3'
     expect(await succeed('member', 'add', line, '--dry-run')).toMatch(
       /server\.4=.*:observer.*\n1 voters, of which 1 are a quorum: 0 may fail\n$/,
     )
-    expect(await succeed('member', 'add', line)).toBe('the members are 1, 4 now\n')
+    expect(await succeed('member', 'add', `server.${line}`)).toBe('the members are 1, 4 now\n')
     expect(await succeed('member', 'promote', '4', '-n')).toContain(
       '2 voters, of which 2 are a quorum: 0 may fail',
     )
@@ -118,20 +119,28 @@ describe('zabra member', () => {
       expect.stringMatching(/4 +observer +unknown +- +- +- +- +- +- +never +\S/),
     ])
     // A voter that is not there would leave no quorum.
-    expect((await run('member', 'promote', '4', ...ADMIN)).code).not.toBe(0)
-    expect(await succeed('member', 'remove', '4')).toBe('the members are 1 now\n')
+    const refused = await run('member', 'promote', '4', ...ADMIN)
+    expect([refused.code, refused.err]).toEqual([
+      9,
+      expect.stringContaining('Wait until zabra cluster status shows them'),
+    ])
+    expect(await succeed('member', 'remove', '4', '--json')).toMatch(/"voters":\[1\],"quorum":1\}\n$/)
+    expect((await run('member', 'remove', '4', ...ADMIN)).err).toContain(
+      'There is no such member. The members are 1.',
+    )
+  })
+
+  it('says that reconfig in zabra shell is for ensembles of Apache ZooKeeper', async () => {
+    expect((await run('member', '--help')).out).toContain('run Apache ZooKeeper, zabra shell has reconfig.')
   })
 
   it.each([
-    [['member', 'promote', '9'], 3, 'There is no member 9. zabra member list shows them.'],
+    [['member', 'promote', '9', ...ADMIN], 3, 'There is no member 9. zabra member list shows them.'],
+    [['member', 'promote', '1', ...ADMIN], 9, 'Member 1 is a voter already.'],
     [['member', 'add', 'zk4'], 2, 'Expected a member such as 4=zk4:2888:3888:observer;2181.'],
     [['member', 'remove', 'x'], 2, 'Expected the id of a member'],
-    [['member', 'remove', '1'], 2, 'Expected a configuration with at least 1 participants, got one with 0.'],
-    [
-      ['member', 'add', '4=127.0.0.1:1:2:observer;3'],
-      7,
-      'No permission: a change of the members needs WRITE',
-    ],
+    [['member', 'remove', '1', ...ADMIN], 9, 'at least 1 participants, got one with 0.'],
+    [['member', 'add', '4=127.0.0.1:1:2:observer;3'], 7, 'The operation needs the role admin'],
     [['transfer'], 7, 'The operation needs the role operate'],
     [['drain'], 7, 'The operation needs the role operate'],
     [['drain', '--wait', 'x'], 2, 'Expected a time from 0 to 3600000 ms'],
@@ -144,9 +153,17 @@ describe('zabra member', () => {
 })
 
 describe('zabra transfer', () => {
-  it('says that no member can take over', async () => {
-    const { code, err } = await run('transfer', ...ADMIN)
-    expect([code, err]).toEqual([9, expect.stringContaining('No member can take over.')])
+  it.each([
+    [[], 9, 'No member can take over.'],
+    [['--to', '2'], 9, 'Server 2 is no member. Expected one of 1.'],
+    [['--to', 'x'], 2, 'Expected a whole number from 0 to 255'],
+  ])('%j says why nothing is handed over', async (flags, exitCode, message) => {
+    const { code, err } = await run('transfer', ...flags, ...ADMIN)
+    expect([code, err]).toEqual([exitCode, expect.stringContaining(message)])
+  })
+
+  it('is done where the member leads already', async () => {
+    expect(await succeed('transfer', '--to', '1')).toBe('server 1 leads already\n')
   })
 })
 

@@ -22,7 +22,7 @@ const commands: ReadonlyMap<string, string> = new Map(
     delquota: 'zabra quota del PATH',
     'addwatch removewatches printwatches subscribe': 'zabra watch PATH',
     getephemerals: 'zabra ephemerals PATH',
-    'reconfig members join': 'zabra member and zabra cluster',
+    'reconfig members join': 'zabra member and zabra cluster; zabra shell has reconfig',
     'srvr mntr ruok conf cons dump health endpoint ping': 'zabra status, or zabra doctor',
     'server serve start stop run': 'the program zabra-server, which is the server',
     'quit exit history redo close clear repl console cli': 'zabra shell, which has this command',

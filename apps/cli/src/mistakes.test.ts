@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import { setupStage, stage } from './testing/cli-fixture.ts'
 
-setupStage()
+setupStage({ adminPort: 0 })
 beforeAll(() => stage.createNodes({ '/made': 'x', '/made/child': 'y' }))
 
 it.each<[argv: string[], code: number, message: string]>([

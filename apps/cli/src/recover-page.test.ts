@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from '@zabra/client'
-import { nodePlatform } from '@zabra/runtime/node'
+import { httpServer, nodePlatform } from '@zabra/runtime/node'
 import { silentLogger } from '@zabra/runtime'
 import { parseConfiguration } from '@zabra/server'
 import { createServer, defaults, type Server } from '@zabra/server/core'
@@ -19,6 +19,7 @@ const config = join(folder, 'zoo.cfg')
 const servers = new Map<number, Server>()
 let lines: readonly string[]
 let addresses: readonly string[]
+let adminPorts: readonly number[]
 let superDigest: string
 
 const dataDirOf = (id: number, base = folder): string => join(base, String(id))
@@ -39,10 +40,17 @@ async function start(started: readonly number[], ids: readonly number[], base = 
       reconfigEnabled: true,
       standaloneEnabled: false,
       superDigest,
-      adminEnabled: false,
+      adminPort: adminPorts[id - 1]!,
+      adminAddress: '127.0.0.1',
       ensemble: parseConfiguration(ids.map((each) => lines[each - 1]!).join('\n')),
     })
-    servers.set(id, await createServer(settings, { ...nodePlatform(), logger: silentLogger }))
+    servers.set(
+      id,
+      await createServer(settings, {
+        ...nodePlatform({ networkFactories: { http: httpServer } }),
+        logger: silentLogger,
+      }),
+    )
   }
 }
 
@@ -59,7 +67,10 @@ const stop = (ids: readonly number[]): Promise<unknown> =>
 function command(line: string, names: Record<string, string>, id = 4): Promise<RunResult> {
   expect(page).toContain(`\n${line}\n`)
   const argv = line.split(' ').map((word) => names[word] ?? word.replaceAll("'", ''))
-  const environment = { ZABRA_AUTH: 'digest:super:secret' }
+  const environment = {
+    ZABRA_ADMIN: `http://127.0.0.1:${adminPorts[id - 1]}`,
+    ZABRA_AUTH: 'digest:super:secret',
+  }
   return new CommandRun(argv.slice(1), addresses[id - 1]!, { input: '', environment }).ended
 }
 
@@ -72,11 +83,12 @@ async function rows(id: number): Promise<number> {
 }
 
 beforeAll(async () => {
-  const held = Array.from({ length: 15 }, () => listen().listen(0, '127.0.0.1'))
+  const held = Array.from({ length: 20 }, () => listen().listen(0, '127.0.0.1'))
   await Promise.all(held.map((server) => new Promise((resolve) => server.once('listening', resolve))))
   const ports = held.map((server) => (server.address() as AddressInfo).port)
   await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))))
   addresses = IDS.map((id) => `127.0.0.1:${ports[id - 1]}`)
+  adminPorts = ports.slice(15)
   lines = IDS.map((id) => `server.${id}=127.0.0.1:${ports[id + 4]}:${ports[id + 9]};${addresses[id - 1]}`)
   writeFileSync(config, lines.join('\n'))
   superDigest = (await new CommandRun(['digest', 'super'], undefined, { input: 'secret\n' }).ended).out.trim()

@@ -144,17 +144,30 @@ function explainPlan({ io }: Context, { level, finalized, members, obstacles }: 
   )
 }
 
+interface TransferFlags extends AdminFlags {
+  readonly to?: number
+}
+
 /** `zabra transfer`: makes the leader hand leadership over. */
 export const transfer: CommandModule = (program, context) => {
   const { io, options } = context
   withAdminOption(program.command('transfer'))
     .description('make the leader hand leadership over to a member that is in step')
-    .action(async (flags: AdminFlags) => {
-      const { from } = await openAdmin(context, flags).json<{ from: number }>(
+    .option('--to <id>', 'the member that is to lead (else the one that the others elect)', integer(0, 255))
+    .addHelpText('after', TRANSFER_HELP)
+    .action(async (flags: TransferFlags) => {
+      const { to } = flags
+      const done = await openAdmin(context, flags).json<{ from: number; leader: number }>(
         'POST',
         '/api/v1/leader/transfer',
+        { body: to === undefined ? {} : { to } },
       )
-      if (options().json) printJson(io, { from })
-      else print(io, `server ${from} hands leadership over; zabra cluster status shows the next leader`)
+      if (options().json) printJson(io, done)
+      else if (done.from === done.leader) print(io, `server ${done.leader} leads already`)
+      else print(io, `server ${done.leader} leads now, in place of server ${done.from}`)
     })
 }
+
+const TRANSFER_HELP = `
+--admin names the leader, which zabra cluster status shows. Writes wait until another member leads. --to may
+name a member that runs Apache ZooKeeper, but such a leader cannot hand over: restart it.`

@@ -40,9 +40,15 @@ export interface AdminRequest {
   readonly silentMs?: number
 }
 
-/** The operation that is answered once a whole snapshot is on the disk of the server, and how long that may take, in milliseconds. */
-const SNAPSHOTS = '/api/v1/snapshots'
-const SNAPSHOT_MS = 600_000
+/**
+ * The operations that are answered once something is done, and how long that may take, in milliseconds: a whole snapshot is on the disk
+ * of the server, another member leads, a quorum has committed a change of the members.
+ */
+const LONG_OPERATIONS: readonly (readonly [operation: RegExp, ms: number])[] = [
+  [/^POST \/api\/v1\/snapshots$/, 600_000],
+  [/^POST \/api\/v1\/leader\/transfer$/, 120_000],
+  [/^(?:POST|DELETE) \/api\/v1\/members\b/, 120_000],
+]
 
 /** Sends requests to the HTTP port of a server, with the identity of the user. */
 export class AdminClient {
@@ -127,8 +133,8 @@ export class AdminClient {
       sent.setTimeout(waitMs, () =>
         sent.destroy(Object.assign(new Error(`no answer within ${waitMs} ms`), { code: 'ETIMEDOUT' })),
       )
-      if (method === 'POST' && path === SNAPSHOTS)
-        sent.once('finish', () => sent.setTimeout((waitMs = Math.max(timeoutMs, SNAPSHOT_MS))))
+      const [, longMs = 0] = LONG_OPERATIONS.find(([operation]) => operation.test(`${method} ${path}`)) ?? []
+      sent.once('finish', () => sent.setTimeout((waitMs = Math.max(timeoutMs, longMs))))
       sent.on('error', (error) => reject(this.#unreachable(error)))
       if (content === undefined) sent.end(text)
       // A server that refuses the request answers before it has read all of it; its answer counts then.
@@ -178,7 +184,11 @@ export class AdminClient {
           : ''
     return new Failure(
       `${reason.replace(/\.$/, '')}.${detail === undefined ? '' : ` ${detail}`}${advice}`,
-      status === 401 || status === 403 ? ExitCode.noPermission : ExitCode.refused,
+      status === 401 || status === 403
+        ? ExitCode.noPermission
+        : status === 504
+          ? ExitCode.connection
+          : ExitCode.refused,
     )
   }
 
