@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
+import { expectSameTrees } from './ensemble/same-trees.ts'
+import { freePort } from './harness/ports.ts'
 import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
 import { reference, type Kind } from './harness/servers.ts'
@@ -85,5 +87,59 @@ describeWith(['apache'], 'reconfig of an ensemble of Zabra and Apache ZooKeeper'
     await waitForMembers('1,2,3,4')
     const dumps = await ensemble.dumps()
     for (const [id, dump] of dumps) expect(dump, `the tree of ${id}`).toEqual(dumps.get(1))
+  })
+})
+
+describeWith(['apache'], 'the HTTP port of Zabra beside Apache ZooKeeper', () => {
+  it('hands leadership over to a server of Apache ZooKeeper, and changes members under it', async () => {
+    const adminPorts = await Promise.all([1, 2, 3].map(freePort))
+    ensemble = await Ensemble.start({
+      kinds: ['zabra', reference, 'zabra'],
+      config: { reconfigEnabled: 'true' },
+      configOf: (id, kind) =>
+        kind === 'zabra'
+          ? {
+              'admin.enableServer': 'true',
+              'admin.serverAddress': '127.0.0.1',
+              'admin.serverPort': adminPorts[id - 1]!,
+              'admin.role.admin': 'ip:127.0.0.1',
+            }
+          : {},
+    })
+    const ask = async (id: number, method: string, path: string, body: object) => {
+      const url = `http://127.0.0.1:${adminPorts[id - 1]}/api/v1/${path}`
+      const response = await fetch(url, { method, body: JSON.stringify(body) })
+      return { status: response.status, answer: (await response.json()) as object }
+    }
+    let leader = await ensemble.leader()
+    for (; leader === 2; leader = await ensemble.leader()) {
+      await ensemble.kill(2)
+      await ensemble.leader()
+      await ensemble.start(2)
+    }
+    await ensemble.withClient(1, (client) => client.create('/n'))
+    // On a busy machine another one may be elected before the chosen one has left its role.
+    for (; leader !== 2; leader = await ensemble.leader()) {
+      const { status, answer } = await ask(leader, 'POST', 'leader/transfer', { to: 2 })
+      expect([status, answer]).toEqual(
+        status === 200 ? [200, { from: leader, leader: 2 }] : [409, expect.objectContaining({ status: 409 })],
+      )
+    }
+    expect((await ask(1, 'POST', 'leader/transfer', { to: 3 })).status).toBe(409)
+    const ports = await Promise.all([1, 2, 3].map(freePort))
+    const member = `4=127.0.0.1:${ports[0]}:${ports[1]}:observer;127.0.0.1:${ports[2]}`
+    expect(await ask(3, 'POST', 'members', { member })).toMatchObject({
+      status: 200,
+      answer: { voters: [1, 2, 3] },
+    })
+    await waitForMembers('1,2,3,4')
+    expect(
+      await ask(1, 'POST', 'members', { member: member.replace('observer', 'participant') }),
+    ).toMatchObject({
+      status: 200,
+      answer: { voters: [1, 2, 3, 4], quorum: 3 },
+    })
+    await waitForMembers('1,2,3,4')
+    await expectSameTrees(ensemble)
   })
 })
