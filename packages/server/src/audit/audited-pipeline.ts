@@ -332,7 +332,7 @@ export function clientOf(
     names = { users: userNames(identities), ip: identities.find(({ scheme }) => scheme === 'ip')?.id }
     namesOf.set(identities, names)
   }
-  return { session, users: names.users, ip: names.ip, origin, via: 'zk' }
+  return { session, users: names.users, ip: names.ip ?? origin?.ip, origin, via: origin?.via ?? 'zk' }
 }
 
 /** Returns the names of identities, each once. */

@@ -256,7 +256,7 @@ export const logEvents = {
   ),
   'quorum.transfer-refused': warn(
     '{refusal}',
-    'An operator asked the leader to hand over at a moment when it cannot.',
+    'An operator asked the leader to hand over at a moment when it cannot, or to a server that cannot lead.',
     'Try again when a quorum of followers is in step.',
   ),
   'quorum.unproved-identities': warn(

@@ -13,6 +13,8 @@ export interface ClientOrigin {
   readonly port: number
   /** What its TLS connection has agreed on; undefined without TLS. */
   readonly tls?: (TlsParameters & { readonly subject?: string }) | undefined
+  /** Over what its request came, unless that is the protocol of clients. */
+  readonly via?: 'http'
 }
 
 /** Receives the outcome of a write or a sync. */

@@ -371,7 +371,7 @@ export class AdminServer {
           ...inPath,
           caller: () => ({
             identities: this.#access.identitiesOf(request),
-            origin: originOf(request.remote.host, request),
+            origin: { ...originOf(request.remote.host, request), via: 'http' as const },
           }),
           logger: this.#log,
           cluster: this.#cluster,

@@ -268,6 +268,25 @@ describe('/api/v1/members', () => {
   })
 })
 
+it('a change is audited as one that came over HTTP, with its caller', async () => {
+  await start(3, {
+    adminRoleAdmin: ['sasl:ada'],
+    saslUsers: { ada: 'pass' },
+    auditEnabled: true,
+    auditFormat: 'json',
+  })
+  const request = ensemble.member(1).http.request('/api/v1/members/3', {
+    method: 'DELETE',
+    headers: { authorization: `Basic ${btoa('ada:pass')}` },
+  })
+  let isAnswered = false
+  void request.finally(() => (isAnswered = true))
+  await ensemble.until('the answer', () => isAnswered)
+  const [line] = lines('"op":"reconfig"')
+  const { audit } = JSON.parse(line!.slice(line!.indexOf('{'))) as { audit: object }
+  expect(audit).toMatchObject({ result: 'success', user: ['ada'], ip: '127.0.0.1', via: 'http' })
+})
+
 describe('a change of the members without an outcome', () => {
   /** Begins a change at a member whose proposals are committed by nobody. */
   async function begin(id: number, isAtLeader: boolean): Promise<{ readonly answer: Promise<Answer> }> {
