@@ -6,9 +6,9 @@ import {
   writeReconfigRequest,
   type ReconfigRequest,
 } from '@zabra/protocol'
-import type { Identity } from '../core/types.ts'
-import type { AcceptedWrite, ClientOrigin, WriteCallback } from '../pipeline/index.ts'
-import type { ClientService } from './client-service.ts'
+import type { Clock } from '@zabra/runtime'
+import type { Identity, SessionId } from '../core/types.ts'
+import type { AcceptedWrite, ClientOrigin, RequestPipeline, WriteCallback } from '../pipeline/index.ts'
 
 /** What has become of a change of the members. */
 export type MemberChangeResult =
@@ -27,6 +27,17 @@ export interface MemberChangeCaller {
   readonly origin: ClientOrigin
 }
 
+/** What a change needs of the service of a role. */
+interface ChangingService {
+  readonly isAccepting: boolean
+  readonly isReadOnly: boolean
+  readonly pipeline: Pick<RequestPipeline, 'isWritable' | 'createSession' | 'write' | 'closeSession'>
+  readonly platform: { readonly clock: Pick<Clock, 'after'> }
+  readonly turnTime: number
+  newSessionId(): SessionId
+  runTurn(action: () => void): void
+}
+
 /** An operator of this server is the superuser of its ensemble. */
 const OPERATOR: Identity = { scheme: 'super', id: '' }
 
@@ -36,14 +47,14 @@ const OPERATOR: Identity = { scheme: 'super', id: '' }
  * not outlive a lost leader for long.
  */
 export class MemberChanges {
-  readonly #service: ClientService
+  readonly #service: ChangingService
   readonly #timeoutMs: number
   /** Ends the changes without an outcome. */
   readonly #pending = new Set<(reason: string) => void>()
   #onDone: () => void = () => {}
 
   /** `timeoutMs`: the longest time for a change. */
-  constructor(service: ClientService, timeoutMs: number) {
+  constructor(service: ChangingService, timeoutMs: number) {
     this.#service = service
     this.#timeoutMs = timeoutMs
   }
