@@ -11,7 +11,7 @@ import {
 } from '../core/quorum/index.ts'
 import type { Zxid } from '../core/types.ts'
 import type { Leader } from '../core/zab/index.ts'
-import { fewestVoters } from '../settings/index.ts'
+import { fewestVoters } from '../settings/members.ts'
 import type { MemberContext, RoleExit } from './context.ts'
 
 /**

@@ -23,7 +23,6 @@ export {
   type EnsembleConfiguration,
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
-export { fewestVoters } from './members.ts'
 export { nextTime, type Schedule } from './schedule.ts'
 export { usesAdminTls } from './admin-security.ts'
 export { sharesSessionSecret, usesQuorumTls } from './member-security.ts'

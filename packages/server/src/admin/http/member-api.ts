@@ -10,7 +10,7 @@ import {
   type EnsembleConfiguration,
   type MemberConfiguration,
 } from '../../core/quorum/index.ts'
-import { fewestVoters } from '../../settings/index.ts'
+import { fewestVoters } from '../../settings/members.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { readObject } from './json-body.ts'
 
