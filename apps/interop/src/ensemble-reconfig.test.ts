@@ -125,7 +125,10 @@ describeWith(['apache'], 'the HTTP port of Zabra beside Apache ZooKeeper', () =>
         status === 200 ? [200, { from: leader, leader: 2 }] : [409, expect.objectContaining({ status: 409 })],
       )
     }
-    expect((await ask(1, 'POST', 'leader/transfer', { to: 3 })).status).toBe(409)
+    expect(await ask(1, 'POST', 'leader/transfer', { to: 3 })).toMatchObject({
+      status: 409,
+      answer: { detail: expect.stringContaining('it runs Apache ZooKeeper') as unknown },
+    })
     const ports = await Promise.all([1, 2, 3].map(freePort))
     const member = `4=127.0.0.1:${ports[0]}:${ports[1]}:observer;127.0.0.1:${ports[2]}`
     expect(await ask(3, 'POST', 'members', { member })).toMatchObject({

@@ -97,6 +97,8 @@ export interface AdminTarget {
   readonly role: 'standalone' | 'looking' | 'leading' | 'following' | 'observing' | 'read-only'
   /** The id of the leader, if there is one. */
   readonly leader: ServerId | undefined
+  /** Whether another server leads that runs Apache ZooKeeper; undefined where this one does not know. */
+  readonly isLeaderForeign: boolean | undefined
   /** The active configuration; undefined on a standalone server. */
   readonly configuration: EnsembleConfiguration | undefined
   /** The id of the ensemble, such as `0-` and 32 hexadecimal digits; undefined while no quorum is known to have one. */

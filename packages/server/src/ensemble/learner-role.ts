@@ -197,6 +197,11 @@ export class LearnerRole implements ActiveRole {
     return this.#leaderId
   }
 
+  /** Whether the leader runs Apache ZooKeeper; undefined before it is known, and where another member is between. */
+  get isLeaderForeign(): boolean | undefined {
+    return this.isSynced && this.#master === this.#leaderId ? this.#leaderSaid === undefined : undefined
+  }
+
   /** Committed transactions that this server knows of and has not applied. */
   get zxidLag(): number {
     const { lastZxid } = this.#context.database.tree

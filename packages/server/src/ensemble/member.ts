@@ -292,6 +292,10 @@ export class Member implements Server, AdminTarget {
     return this.#roles.leader
   }
 
+  get isLeaderForeign(): boolean | undefined {
+    return this.#roles.isLeaderForeign
+  }
+
   get serving(): boolean {
     return this.#context.clientPorts.service !== undefined
   }

@@ -94,6 +94,11 @@ export class RoleManager {
     return this.#role instanceof LearnerRole ? this.#role.leader : this.#context.membership.self
   }
 
+  /** Whether the leader runs Apache ZooKeeper; undefined where that is not known. */
+  get isLeaderForeign(): boolean | undefined {
+    return this.#role instanceof LearnerRole ? this.#role.isLeaderForeign : undefined
+  }
+
   /** Committed transactions that this member knows of and has not applied. */
   get zxidLag(): number {
     return this.#role instanceof LearnerRole ? this.#role.zxidLag : 0

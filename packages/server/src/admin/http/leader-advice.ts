@@ -1,3 +1,4 @@
+import type { ServerId } from '../../core/quorum/index.ts'
 import type { ApiCall } from './api-route.ts'
 import { clientPortOf } from './cluster-probe.ts'
 
@@ -6,13 +7,21 @@ export async function leaderAdvice(
   { target, cluster }: Pick<ApiCall, 'target' | 'cluster'>,
   ofApache: string,
 ): Promise<string> {
-  const { leader, role, configuration } = target
+  const { leader, role, isLeaderForeign } = target
   if (leader === undefined) return `It is ${role}. Try again once there is a leader.`
-  const member = configuration?.members.get(leader)
-  if (member !== undefined && leader !== target.settings.serverId) {
-    const { answer } = await cluster.ask(member, clientPortOf(target, member))
-    if (answer !== undefined && !answer.version.includes('-zabra-'))
-      return `Server ${leader} leads, and it runs Apache ZooKeeper, which does not have this operation. ${ofApache}`
-  }
-  return `Ask server ${leader}, which leads.`
+  const isApache = isLeaderForeign ?? (await answersAsApache(leader, { target, cluster }))
+  return isApache
+    ? `Server ${leader} leads, and it runs Apache ZooKeeper, which does not have this operation. ${ofApache}`
+    : `Ask server ${leader}, which leads.`
+}
+
+/** Asks a server on its client port; one that does not answer counts as one of Zabra. */
+async function answersAsApache(
+  leader: ServerId,
+  { target, cluster }: Pick<ApiCall, 'target' | 'cluster'>,
+): Promise<boolean> {
+  const member = target.configuration?.members.get(leader)
+  if (member === undefined || leader === target.settings.serverId) return false
+  const { answer } = await cluster.ask(member, clientPortOf(target, member))
+  return answer !== undefined && !answer.version.includes('-zabra-')
 }

@@ -83,18 +83,25 @@ describe('/api/v1/members', () => {
     }
   })
 
-  it('adds, promotes and removes a member, through a follower, an observer and the leader', async () => {
-    await start(4, { observers: [4] })
-    const { leader, followers } = roles()
-    await members(followers[0]!, 'POST', '', { member: member(5, 'observer') })
-    expect((await members(4)).members.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5])
-    const promoted = await members(4, 'POST', '', { member: member(4) })
-    expect(promoted).toMatchObject({ voters: [1, 2, 3, 4], quorum: 3 })
-    await ensemble.allServe()
-    expect(await members(leader)).toEqual(promoted)
-    expect((await members(leader, 'DELETE', '/5')).members.map(({ id }) => id)).toEqual([1, 2, 3, 4])
-    await ensemble.until('its end on all members', () => sessions().every((count) => count === 0))
-  })
+  it.each<[Partial<ServerSettings>]>([
+    [{}],
+    [{ localSessionsEnabled: true, localSessionsUpgradingEnabled: true }],
+    [{ observerMasterPort: 2500 }],
+  ])(
+    'adds, promotes and removes a member, through a follower, an observer and the leader, with %j',
+    async (settings) => {
+      await start(4, { observers: [4], ...settings })
+      const { leader, followers } = roles()
+      await members(followers[0]!, 'POST', '', { member: member(5, 'observer') })
+      expect((await members(4)).members.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5])
+      const promoted = await members(4, 'POST', '', { member: member(4) })
+      expect(promoted).toMatchObject({ voters: [1, 2, 3, 4], quorum: 3 })
+      await ensemble.allServe()
+      expect(await members(leader)).toEqual(promoted)
+      expect((await members(leader, 'DELETE', '/5')).members.map(({ id }) => id)).toEqual([1, 2, 3, 4])
+      await ensemble.until('its end on all members', () => sessions().every((count) => count === 0))
+    },
+  )
 
   it('removes the leader, after which another member leads', async () => {
     await start()
@@ -358,6 +365,14 @@ describe('a change of the members without an outcome', () => {
     await ensemble.until('read-only mode', () => ensemble.server(1).role === 'read-only')
     const readOnly = await ask(1, 'DELETE', '/3')
     expect([readOnly.status, readOnly.text]).toEqual([503, expect.stringContaining('read-only')])
+  })
+
+  it('is not begun by a leader that serves no clients', async () => {
+    ensemble = new Ensemble(3, { reconfigEnabled: true, leaderServes: false, ...ADMIN })
+    for (const each of ensemble.members.values()) await each.start()
+    await ensemble.until('the followers', () => ensemble.server(1).serving && ensemble.server(2).serving)
+    const { status, text } = await ask(3, 'DELETE', '/1')
+    expect([status, text]).toEqual([503, expect.stringContaining('it is leading. Ask another member')])
   })
 
   it('goes on while the server drains', async () => {
