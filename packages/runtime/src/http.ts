@@ -33,7 +33,7 @@ export interface HttpLimits {
    * been idle for longest, or else the oldest.
    */
   readonly connections: number
-  /** Time without traffic after which a connection closes, in milliseconds, unless its response is being made. */
+  /** Time without traffic after which a connection closes, in milliseconds, unless its client waits for the server. */
   readonly idleTimeoutMs: number
 }
 

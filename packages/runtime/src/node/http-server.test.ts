@@ -256,6 +256,82 @@ it('a connection whose request is being answered is kept, however long that take
   await reset(waiting)
 })
 
+/** A promise, and the function that resolves it. */
+function gate(): [Promise<void>, () => void] {
+  let open = (): void => {}
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  return [opened, open]
+}
+
+/** Waits for longer than the idle timeout: the second connection begins its time after the first one has ended its own. */
+async function outlastIdleTimeout(): Promise<void> {
+  for (let i = 0; i < 2; i++) await reset(await open())
+}
+
+it('a connection is kept while the next part of its response is made, and closed once the client does not read', async () => {
+  const [isReleased, release] = gate()
+  const [isClosed, closed] = gate()
+  async function* parts(): AsyncGenerator<string | Uint8Array> {
+    try {
+      yield 'first'
+      await isReleased
+      yield 'second'
+      for (;;) yield new Uint8Array(64 * 1024)
+    } finally {
+      closed()
+    }
+  }
+  await serve(() => ({ status: 200, body: parts() }), { idleTimeoutMs: 20 })
+  const socket = await open()
+  let answer = ''
+  const hasSecond = new Promise<void>((resolve) =>
+    socket.on('data', (chunk: Buffer) => {
+      if (answer.length < 1000) answer += chunk.toString()
+      if (!answer.includes('second')) return
+      socket.pause()
+      resolve()
+    }),
+  )
+  socket.write(ask())
+  await outlastIdleTimeout()
+  release()
+  await hasSecond
+  await isClosed
+})
+
+it('a connection is kept while the server does not read the body that its client sends', async () => {
+  const [isReleased, release] = gate()
+  const handle = async ({ body }: HttpRequest): Promise<HttpResponse> => {
+    let received = 0
+    for await (const chunk of body) {
+      await isReleased
+      received += chunk.length
+    }
+    return { status: 200, body: `${received} bytes` }
+  }
+  await serve(handle, { idleTimeoutMs: 20 })
+  const socket = await open()
+  socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n')
+  socket.write(new Uint8Array(1_000_000))
+  await outlastIdleTimeout()
+  release()
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  expect(answer.toString()).toContain('1000000 bytes')
+})
+
+it('a connection is closed while the server waits for a body of which nothing comes any more', async () => {
+  await serve(
+    async ({ body }) => {
+      for await (const _ of body) continue
+      return { status: 200 }
+    },
+    { idleTimeoutMs: 20 },
+  )
+  const socket = await open()
+  socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nbegin')
+  await reset(socket)
+})
+
 it('closing the listener closes idle connections at once', async () => {
   await serve(() => ({ status: 200 }))
   const socket = await open(ask())
@@ -317,6 +393,32 @@ describe('a connection is closed', () => {
     // One byte more does not extend the time.
     socket.write('2')
     await seconds(1)
+    await closed
+  })
+
+  it('60 s after the server has begun to read a body that is incomplete, not before', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const [isReleased, release] = gate()
+    const [isBegun, begun] = gate()
+    await serve(
+      async ({ body }) => {
+        begun()
+        await isReleased
+        for await (const _ of body) continue
+        return { status: 200 }
+      },
+      { idleTimeoutMs: 1_000_000 },
+    )
+    const socket = await open()
+    const closed = reset(socket)
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1')
+    await isBegun
+    await seconds(61)
+    expect(socket.destroyed).toBe(false)
+    release()
+    // The server has begun to read by then.
+    await seconds(0)
+    await seconds(60)
     await closed
   })
 

@@ -69,14 +69,21 @@ interface ConnectionDetails {
   readonly peer: PeerIdentity | undefined
 }
 
+/** A request in progress. */
+interface Exchange {
+  readonly request: IncomingMessage
+  /** Whether the server waits for the client: for the next bytes of its body, or until it has read those of the response. */
+  awaitsClient: boolean
+}
+
 /** The open connections of one port. */
 class HttpConnections {
   readonly #limits: HttpLimits
   readonly #details = new Map<PacedSocket, ConnectionDetails>()
   /** Those of an address in the order of their last response. */
   readonly #byAddress = new ByAddress<PacedSocket>()
-  /** Those with a request in progress, and its response. */
-  readonly #busy = new Map<PacedSocket, ServerResponse>()
+  /** Those with a request in progress. */
+  readonly #busy = new Map<PacedSocket, Exchange>()
   /** Node enforces its own limits of time only in servers that listen themselves. */
   readonly #deadlines = new Map<PacedSocket, NodeJS.Timeout>()
   #isClosing = false
@@ -89,7 +96,7 @@ class HttpConnections {
     if (this.#details.size >= this.#limits.connections) this.#evict()
     socket.on('error', () => {})
     // Node ends the response and drops what is left of the body once it sees the end of a client that has sent its whole request.
-    socket.holdsEnd = () => this.#busy.get(socket)?.req.complete === true
+    socket.holdsEnd = () => this.#busy.get(socket)?.request.complete === true
     this.#details.set(socket, details)
     this.#byAddress.add(details.host, socket)
     socket.once('close', () => {
@@ -104,31 +111,35 @@ class HttpConnections {
     return this.#details.get(socket) ?? { host: '', isSecure: false, peer: undefined }
   }
 
-  /** Begins a request. Returns false while another one of its connection has no response: requests are not pipelined. */
-  beginRequest(response: ServerResponse): boolean {
-    const socket = socketOf(response.req)
-    if (this.#busy.has(socket)) return false
-    this.#busy.set(socket, response)
-    this.#awaitBody(response.req)
-    return true
+  /** Begins a request. Returns undefined while another one of its connection has no response: requests are not pipelined. */
+  beginRequest(request: IncomingMessage): Exchange | undefined {
+    const socket = socketOf(request)
+    if (this.#busy.has(socket)) return undefined
+    const exchange = { request, awaitsClient: false }
+    this.#busy.set(socket, exchange)
+    this.#awaitBody(exchange)
+    return exchange
   }
 
-  /** Closes a connection that was silent for too long, unless it has sent its request and waits for the response. */
+  /** Closes a connection that was silent for too long, unless its client waits for the server. */
   closeSilent(socket: PacedSocket): void {
-    const response = this.#busy.get(socket)
-    if (response === undefined || !response.req.complete || response.headersSent) socket.destroy()
-    else socket.setTimeout(this.#limits.idleTimeoutMs)
+    if (this.#busy.get(socket)?.awaitsClient === false) socket.setTimeout(this.#limits.idleTimeoutMs)
+    else socket.destroy()
   }
 
-  /** Closes the connection of a request whose body is neither complete in time nor long and on the way. */
-  #awaitBody(message: IncomingMessage): void {
-    const socket = socketOf(message)
+  /**
+   * Closes the connection of a request whose body is neither complete in time nor long and on the way. While the server does not read
+   * it, the client may not be able to send more.
+   */
+  #awaitBody(exchange: Exchange): void {
+    const { request } = exchange
+    const socket = socketOf(request)
     const { source } = socket
     const before = source.bytesRead
     this.#setDeadline(socket, BODY_TIMEOUT_MS, () => {
-      if (message.complete) return false
-      if (source.bytesRead - before < MIN_BODY_BYTES) return true
-      this.#awaitBody(message)
+      if (request.complete) return false
+      if (exchange.awaitsClient && source.bytesRead - before < MIN_BODY_BYTES) return true
+      this.#awaitBody(exchange)
       return false
     })
   }
@@ -196,12 +207,13 @@ function createHttpServer(limits: HttpLimits, connections: HttpConnections, hand
   server.timeout = limits.idleTimeoutMs
   server.on('request', (request, response) => {
     const socket = socketOf(request)
-    if (!connections.beginRequest(response)) {
+    const exchange = connections.beginRequest(request)
+    if (exchange === undefined) {
       socket.destroy()
       return
     }
     response.once('close', () => connections.endRequest(socket))
-    void answer(request, response, connections.detailsOf(socket), handler)
+    void answer(exchange, response, connections.detailsOf(socket), handler)
   })
   server.on('timeout', (socket: Duplex) => connections.closeSilent(socket as PacedSocket))
   // Malformed requests: Node's default answers 400 and closes, without a log line.
@@ -211,18 +223,18 @@ function createHttpServer(limits: HttpLimits, connections: HttpConnections, hand
 }
 
 async function answer(
-  message: IncomingMessage,
+  exchange: Exchange,
   response: ServerResponse,
   details: ConnectionDetails,
   handler: HttpHandler,
 ): Promise<void> {
   try {
-    const request = requestOf(message, details)
-    await send(response, request === undefined ? tooManyParameters : await handler.handle(request), message)
+    const request = requestOf(exchange, details)
+    await send(response, request === undefined ? tooManyParameters : await handler.handle(request), exchange)
   } catch (error) {
     handler.failed(error instanceof Error ? error : new Error(String(error)))
     if (response.headersSent) response.destroy()
-    else await send(response, { status: 500 }, message).catch(() => response.destroy())
+    else await send(response, { status: 500 }, exchange).catch(() => response.destroy())
   }
 }
 
@@ -239,9 +251,10 @@ const tooManyParameters: HttpResponse = {
 }
 
 /** Returns the request of a message; undefined when its query has too many parameters. */
-function requestOf(message: IncomingMessage, { isSecure, peer }: ConnectionDetails): HttpRequest | undefined {
-  const { method = '', url = '/', headers } = message
-  const socket = socketOf(message)
+function requestOf(exchange: Exchange, { isSecure, peer }: ConnectionDetails): HttpRequest | undefined {
+  const { request } = exchange
+  const { method = '', url = '/', headers } = request
+  const socket = socketOf(request)
   const mark = url.indexOf('?')
   const query = mark < 0 ? '' : url.slice(mark + 1)
   if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return undefined
@@ -254,30 +267,47 @@ function requestOf(message: IncomingMessage, { isSecure, peer }: ConnectionDetai
     isSecure,
     tls: tlsParametersOf(socket.source),
     peer,
-    body: message,
+    body: bodyOf(exchange),
   }
 }
 
-async function send(response: ServerResponse, answer: HttpResponse, message: IncomingMessage): Promise<void> {
+/** Yields the body of a request, and notes when the server waits for more of it. */
+async function* bodyOf(exchange: Exchange): AsyncGenerator<Uint8Array> {
+  exchange.awaitsClient = true
+  for await (const chunk of exchange.request) {
+    exchange.awaitsClient = false
+    yield chunk as Uint8Array
+    exchange.awaitsClient = true
+  }
+  exchange.awaitsClient = false
+}
+
+async function send(response: ServerResponse, answer: HttpResponse, exchange: Exchange): Promise<void> {
+  const { request } = exchange
   const { status, headers = {}, body = '' } = answer
   const isWhole = typeof body === 'string' || body instanceof Uint8Array
   // The rest of a body that was not read is not worth its transfer, and what follows an error is not trusted.
-  const closes = status >= 400 || !message.complete
+  const closes = status >= 400 || !request.complete
   response.writeHead(status, {
     ...headers,
     ...(closes ? { connection: 'close' } : {}),
     ...(isWhole ? { 'content-length': String(Buffer.byteLength(body)) } : {}),
   })
-  if (message.method === 'HEAD') {
+  exchange.awaitsClient = true
+  if (request.method === 'HEAD') {
     response.end()
   } else if (isWhole) {
     response.end(body)
   } else {
+    exchange.awaitsClient = false
     for await (const chunk of body) {
       if (response.destroyed) return
+      exchange.awaitsClient = true
       if (typeof chunk !== 'string') await written(response, chunk)
       else if (!response.write(chunk)) await drained(response)
+      exchange.awaitsClient = false
     }
+    exchange.awaitsClient = true
     response.end()
   }
 }
