@@ -358,4 +358,16 @@ export const replication: readonly ServerMutant[] = [
   mutant('never-ready', 'A learner never says that it is ready.', { servers: 3 }, [
     ['ensemble/learner-role.ts', 'const isHeard = silentMs <= limitMs', 'const isHeard = silentMs < 0'],
   ]),
+  mutant(
+    'ready-out-of-step',
+    'A learner says that it is ready although transactions that its leader has committed wait to be applied.',
+    { servers: 5, with: 'hanging-disks' },
+    [
+      [
+        'ensemble/learner-role.ts',
+        'const isInStep = database.tree.lastZxid >= this.#committedATickAgo',
+        'const isInStep = database.tree.lastZxid >= 0',
+      ],
+    ],
+  ),
 ]

@@ -48,6 +48,9 @@ export interface FaultTargets {
   readonly onNextLevel: (proposed: (leader: string) => void) => void
 }
 
+/** How long the syncs of a slow disk take on average, in milliseconds. */
+const SLOW_SYNC_MS = 300
+
 /** Injects the faults of a plan and ends them. */
 export class FaultInjector {
   readonly #targets: FaultTargets
@@ -138,6 +141,7 @@ export class FaultInjector {
         return () => host.resume()
       }
       case 'slowDisk':
+        return this.#slowDisk(this.#server(fault.server).host, fault.syncMs)
       case 'fullDisk':
       case 'syncError':
         return this.#disk(fault.kind, this.#server(fault.server).host)
@@ -339,19 +343,21 @@ export class FaultInjector {
       })
   }
 
-  #disk(kind: 'slowDisk' | 'fullDisk' | 'syncError', host: Host): (() => void) | undefined {
+  #disk(kind: 'fullDisk' | 'syncError', host: Host): (() => void) | undefined {
     const { conditions } = host.disk
     if (kind === 'syncError') {
       conditions.failNextSync = true
       return undefined
     }
-    if (kind === 'fullDisk') {
-      conditions.isFull = true
-      return () => (conditions.isFull = false)
-    }
+    conditions.isFull = true
+    return () => (conditions.isFull = false)
+  }
+
+  #slowDisk(host: Host, syncMs = SLOW_SYNC_MS): () => void {
+    const { conditions } = host.disk
     const usual = this.#usualSync.get(host) ?? conditions.syncMs
     this.#usualSync.set(host, usual)
-    conditions.syncMs = Math.max(usual, 300)
+    conditions.syncMs = Math.max(usual, syncMs)
     return () => (conditions.syncMs = usual)
   }
 

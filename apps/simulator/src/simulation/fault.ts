@@ -1,9 +1,11 @@
 /** A fault at a world time and, mostly, for a duration. Servers are numbered from 1; 0 is the leader. */
 export type Fault = { readonly at: number; readonly forMs: number } & (
   | {
-      readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
+      readonly kind: 'kill' | 'powerCut' | 'pause' | 'fullDisk' | 'syncError'
       readonly server: number
     }
+  /** Syncs of a disk take so long on average, 300 ms by default. */
+  | { readonly kind: 'slowDisk'; readonly server: number; readonly syncMs?: number }
   /** Shut down, as by SIGTERM, and restarted; or asked to hand over leadership (`ydld`). */
   | { readonly kind: 'stop' | 'handOver'; readonly server: number }
   /** Power cut of a machine, `afterMs` after its next durable write begins. */

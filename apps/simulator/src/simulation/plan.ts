@@ -54,6 +54,7 @@ export type Feature =
   | 'refusals'
   | 'finalize'
   | 'log-folder'
+  | 'hanging-disks'
 
 export const FEATURES: readonly Feature[] = [
   'groups',
@@ -66,6 +67,7 @@ export const FEATURES: readonly Feature[] = [
   'refusals',
   'finalize',
   'log-folder',
+  'hanging-disks',
 ]
 
 /** Probability that a seed draws a feature. */
@@ -165,6 +167,9 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...drawLaterEpochs(prng.fork('later epochs'), servers, loadMs),
     ...(servers > 1 && has('refusals') ? drawRefusals(prng.fork('refused'), servers, loadMs) : []),
     ...(oracle?.faults ?? []),
+    ...(servers >= 3 && oracle === undefined && has('hanging-disks')
+      ? drawHangingDisks(prng.fork('hanging'), servers, loadMs)
+      : []),
   ]
   const levels = has('finalize')
     ? drawLevels(prng.fork('levels'), range(servers), outsiders, loadMs)
@@ -390,6 +395,22 @@ function drawLaterEpochs(prng: Prng, servers: number, loadMs: number): Fault[] {
     at: prng.between(200, loadMs),
     forMs: prng.between(20, 3000),
   }))
+}
+
+/**
+ * Draws disks on which syncs take seconds, each while the members change: a member stores a configuration before it applies what is
+ * committed after it.
+ */
+function drawHangingDisks(prng: Prng, servers: number, loadMs: number): Fault[] {
+  const faults: Fault[] = []
+  for (let at = prng.between(200, 1500); at < loadMs; at += prng.between(3000, 6000)) {
+    const [hanging, changed] = prng.shuffled(range(servers)) as [number, number]
+    faults.push(
+      { kind: 'slowDisk', server: hanging, syncMs: prng.pick([1500, 2500]), at, forMs: 2500 },
+      { kind: prng.pick(['vote', 'observe']), server: changed, at: at + 50, forMs: 50 },
+    )
+  }
+  return faults
 }
 
 /** Draws two members that are refused for seconds, one after the other: one of them does not lead. */

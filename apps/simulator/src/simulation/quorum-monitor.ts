@@ -48,6 +48,8 @@ export class QuorumMonitor {
   leader: HostState | undefined
   /** The learners whose connections break when they have accepted the epoch. */
   readonly refused = new Set<HostState>()
+  /** Called with each zxid that an established leader announces as committed. */
+  onCommit: (zxid: number) => void = () => {}
   /** Callbacks for the next proposed reconfiguration. */
   #onChange: ((leader: HostState) => void)[] = []
   #epoch = 0
@@ -209,6 +211,7 @@ export class QuorumMonitor {
 
   #commit(zxid: number): void {
     this.committed.add(zxid)
+    this.onCommit(zxid)
     this.configurations.commit(zxid)
   }
 

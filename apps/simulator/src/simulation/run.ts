@@ -33,6 +33,7 @@ import { FaultInjector } from './fault-injector.ts'
 import { required, visibleLevels } from './level-file.ts'
 import { LevelMonitor } from './level-monitor.ts'
 import { LevelOperator } from './level-operator.ts'
+import { InStepMonitor } from './in-step-monitor.ts'
 import { LogMonitor } from './log-monitor.ts'
 import { initialRoles, votersWith } from './membership-text.ts'
 import { Operator } from './operator.ts'
@@ -41,7 +42,7 @@ import type { LevelsPlan } from './levels-plan.ts'
 import type { Plan } from './plan.ts'
 import { HISTORY_FOLDERS, SECRET, SECRET_FILE, serverSettings, SUPER_USER } from './settings.ts'
 import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
-import { maxStalenessOf } from './staleness.ts'
+import { MANY_SLOW_PACKETS, maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'
 import { QuorumMonitor } from './quorum-monitor.ts'
 
@@ -63,8 +64,6 @@ const SETTLED_WITHIN_MS = 30_000
 const QUIET_MS = 2_000
 /** Ticks within which a new client of a ready server has a session and a write; where packets and disks are slow, more. */
 const READY_TICKS = { usual: 1, slow: 4 }
-/** From this share of slow packets on, a few of them delay each quorum. */
-const MANY_SLOW_PACKETS = 0.01
 
 const SHORT_SILENCE = / after [012] ticks of silence/
 
@@ -116,6 +115,8 @@ class Run {
   readonly #levels: { readonly monitor: LevelMonitor; readonly operator: LevelOperator } | undefined
   /** Called with the leader that proposes a feature level. */
   #onNextLevel: ((leader: string) => void) | undefined
+  /** Undefined for a standalone server. */
+  #steps: InStepMonitor | undefined
   readonly #stats = new Stats()
   #connections = 0
   #healedAt = 0
@@ -150,6 +151,7 @@ class Run {
       plan.servers > 1
         ? new QuorumMonitor(world, votersWith(initialRoles(plan), plan.groups), oracle)
         : undefined
+    this.#watchSteps()
     for (const { host, onReplaceDisk } of this.#servers)
       onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
     this.#epochMonitor = new EpochMonitor(world, this.#servers)
@@ -210,6 +212,19 @@ class Run {
     return { monitor, operator: new LevelOperator(world, servers, monitor, levels) }
   }
 
+  /** Checks while the plan runs that members which say that they are ready are. */
+  #watchSteps(): void {
+    const quorum = this.#quorumMonitor
+    if (quorum === undefined) return
+    this.#steps = new InStepMonitor({
+      world: this.#world,
+      plan: this.#plan,
+      servers: this.#servers,
+      report: (what) => this.#violate('readiness', what),
+    })
+    quorum.onCommit = (zxid) => this.#steps!.committed(zxid)
+  }
+
   #levelProposed(leader: string): void {
     const callback = this.#onNextLevel
     this.#onNextLevel = undefined
@@ -229,6 +244,7 @@ class Run {
     const { hash, eventCount, now } = this.#world
     this.#stats.recordCalls(this.#calls.calls)
     if (this.#plan.largeTree === true) this.#stats.add('large trees', 1)
+    if (this.#steps !== undefined) this.#stats.add('comparisons of ready members', this.#steps.samples)
     if (this.#plan.groups !== undefined) this.#stats.add('ensembles with groups', 1)
     this.#stats.recordRun(
       this.#history,

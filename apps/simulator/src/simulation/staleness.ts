@@ -5,10 +5,12 @@ import { SYNC_LIMIT } from './settings.ts'
  * Ticks in which a leader or a learner notices that its peer has been silent for `syncLimit` ticks, and disconnects.
  */
 const NOTICE_TICKS = 3
+/** From this share of slow packets on, a few of them delay each quorum. */
+export const MANY_SLOW_PACKETS = 0.01
 /** Network delays on top, in milliseconds. */
 const NETWORK_MS = 1000
 /** Rate of the slowest clock, except that of a stale leader. */
-const SLOWEST_CLOCK_RATE = 0.9
+export const SLOWEST_CLOCK_RATE = 0.9
 
 /**
  * Returns how old the state that a read shows may be, in milliseconds. A standalone server is always current. A member
