@@ -6,7 +6,7 @@ import { FeatureLevels } from './ensemble/feature-levels.ts'
 import { Member, type MemberParts } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
 import { EventLogger } from './logging/index.ts'
-import { readClusterId } from './persistence/index.ts'
+import { readClusterId, RecoveryProgress } from './persistence/index.ts'
 import { SecretFiles } from './secret-files.ts'
 import type { Server } from './server-types.ts'
 import { sharesSessionSecret, type ServerSettings } from './settings/index.ts'
@@ -42,13 +42,14 @@ async function start(liveSettings: LiveSettings, platform: Platform, featureLeve
       const event = configEvent(id, context, message)
       if (event !== undefined) audit.record(event)
     }
-  const admin = new AdminServer(liveSettings, logged, { audit, log })
+  const recovery = new RecoveryProgress(() => platform.clock.monotonic())
+  const admin = new AdminServer(liveSettings, logged, { audit, log, recovery })
   const secretFiles = new SecretFiles(settings, logged)
   try {
     await secretFiles.start()
     const backups = await ServerBackups.open(settings, logged)
     await admin.listen()
-    const parts = { admin, audit, backups, secretFiles, log, featureLevel }
+    const parts = { admin, audit, backups, secretFiles, log, recovery, featureLevel }
     const member = await startMember(settings, logged, parts)
     audit?.recordServer('serverStart', 'success')
     return member
@@ -66,16 +67,19 @@ async function startMember(
   platform: Platform,
   {
     log,
+    recovery,
     featureLevel,
     ...parts
   }: Pick<MemberParts, 'admin' | 'audit' | 'backups' | 'secretFiles'> & {
     readonly log: EventLogger
+    readonly recovery: RecoveryProgress
     readonly featureLevel: number
   },
 ): Promise<Member> {
   let features: FeatureLevels
   const database = await openDatabase(settings, platform, {
     isMember: settings.ensemble !== undefined,
+    progress: recovery,
     // An earlier release would take the formats of a later one for damage.
     locked: async ({ snapshots }) => {
       features = await FeatureLevels.load(platform.disk, snapshots, featureLevel)

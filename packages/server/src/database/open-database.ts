@@ -7,6 +7,7 @@ import {
   openEpochFiles,
   pauseAfter,
   recover,
+  RecoveryProgress,
   type DataFolders,
   type Recovery,
   type RecoveryOptions,
@@ -23,6 +24,8 @@ export interface OpenOptions {
   readonly isMember: boolean
   /** Called before anything else in the folders is read or changed; where it rejects, they stay as they are. */
   readonly locked?: (folders: DataFolders) => Promise<void>
+  /** Counts what is read. */
+  readonly progress?: RecoveryProgress | undefined
 }
 
 /**
@@ -32,7 +35,7 @@ export interface OpenOptions {
 export async function openDatabase(
   settings: DatabaseSettings,
   platform: Platform,
-  { isMember, locked }: OpenOptions,
+  { isMember, locked, progress = new RecoveryProgress(() => platform.clock.monotonic()) }: OpenOptions,
 ): Promise<Database> {
   const { disk, logger } = platform
   const folders = dataFoldersOf(settings)
@@ -42,8 +45,10 @@ export async function openDatabase(
     if (!isMember) await VoteEligibility.rejectStandalone(platform, folders)
     const eligibility = isMember ? await VoteEligibility.open(platform, folders) : undefined
     // Only processes that can read the data folder can know the token.
-    const options = recoveryOptions(settings, platform, Number.parseInt(token.slice(0, 8), 16))
-    const recoverFiles = (): Promise<Recovery> => recoverOrRevokeEligibility(options, eligibility)
+    const hashKey = Number.parseInt(token.slice(0, 8), 16)
+    const options = { ...recoveryOptions(settings, platform, hashKey), progress }
+    const recoverFiles = (): Promise<Recovery> =>
+      progress.during(() => recoverOrRevokeEligibility(options, eligibility))
     const recovery = await recoverFiles()
     if (recovery.wasEmpty) await eligibility?.checkEmptyStart(settings)
     const epochs = isMember

@@ -275,6 +275,18 @@ it('a follower that receives a snapshot says how far it is, and is ready once it
   expect(await ensemble.read(id, '/large-20')).toEqual(['1:0'])
 })
 
+it('a server that starts says in which phase it is, before it knows how long that takes', async () => {
+  for (const [hold, phase] of [
+    [({ disk }: ManualPlatform) => holdWrites(disk), 'snapshot'],
+    [holdPorts, 'ports'],
+  ] as const) {
+    const { probe, end } = await starting(hold)
+    const { text } = await probe('/startupz')
+    expect(JSON.parse(text)).toEqual({ phase, percent: null, etaSeconds: null })
+    await end!()
+  }
+})
+
 it('probes write nothing to the log and change nothing', async () => {
   const server = await TestServer.start()
   await server.untilIdle()

@@ -55,7 +55,7 @@ const TORN_ACTION = `${ACTION}. If the machine lost power while this was the new
  * acknowledged must never be skipped silently. `from` continues an earlier scan; `pause` is called after each entry.
  */
 export async function scanLog(
-  disk: Disk,
+  disk: Pick<Disk, 'openRead'>,
   path: string,
   visit: (entry: RawEntry) => boolean | void,
   from?: ScanStart,

@@ -3,13 +3,14 @@ import type { Compression, Disk, Logger } from '@zabra/runtime'
 import type { SessionMap } from '../core/session-map.ts'
 import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
 import type { Digest, Zxid } from '../core/types.ts'
-import { openDataFolders, removeTemporaryFiles } from './data-folders.ts'
+import { openDataFolders, removeTemporaryFiles, type DataFolders } from './data-folders.ts'
 import { DamageError, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn } from './file-names.ts'
 import type { LogRange } from './log-range.ts'
 import type { Pause } from './pause.ts'
 import { finishReplacement } from './replacement.ts'
-import { Replay, type TornWrite, type TxnLocation } from './replay.ts'
+import type { RecoveryProgress } from './recovery-progress.ts'
+import { neededLogs, Replay, type TornWrite, type TxnLocation } from './replay.ts'
 import { loadSnapshot, looksComplete, type LoadedSnapshot } from './snapshot-reader.ts'
 
 export interface RecoveryOptions {
@@ -31,6 +32,8 @@ export interface RecoveryOptions {
   readonly upTo?: Zxid
   /** Called often: awaited where it returns a promise, so that a server can serve beside it. */
   readonly pause?: Pause | undefined
+  /** Counts what is read. */
+  readonly progress?: RecoveryProgress | undefined
 }
 
 export interface Recovery {
@@ -89,14 +92,15 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   for (const folder of new Set([folders.logs, folders.snapshots])) await rejectImpossibleNames(disk, folder)
   const skipped: SkippedSnapshot[] = []
   const startedAt = now()
-  const loaded = await loadNewestSnapshot(options, folders.snapshots, skipped)
+  const loaded = await loadNewestSnapshot(options, folders, skipped)
   const loadedAt = now()
   const tree = loaded?.tree ?? options.createTree()
   const exactSnapshot = exactOf(loaded)
   const files = logsIn(await disk.list(folders.logs))
-  const { pause } = options
-  const replayOptions = { disk, logger, folder: folders.logs, upTo: upTo ?? Infinity, pause }
+  const { pause, progress } = options
+  const replayOptions = { disk, logger, folder: folders.logs, upTo: upTo ?? Infinity, pause, progress }
   const replay = new Replay(replayOptions, tree, loaded?.snapshot)
+  progress?.begin('replay', await bytesOfLogs(disk, folders.logs, loaded?.snapshot.zxid ?? 0))
   await replay.run(files)
   if (!loaded && replay.appliedCount > 0 && !options.trustEmptySnapshot) {
     throw new RecoveryError(
@@ -158,8 +162,8 @@ function exactOf(loaded: Loaded | undefined): ExactSnapshot | undefined {
 
 /** Loads the newest snapshot that is sound. Rejects when there are snapshots and none is. */
 async function loadNewestSnapshot(
-  { disk, createTree, compression, logger, upTo = Infinity, pause }: RecoveryOptions,
-  folder: string,
+  { disk, createTree, compression, logger, upTo = Infinity, pause, progress }: RecoveryOptions,
+  { snapshots: folder, logs }: DataFolders,
   skipped: SkippedSnapshot[],
 ): Promise<Loaded | undefined> {
   let failure: unknown
@@ -170,7 +174,10 @@ async function loadNewestSnapshot(
       if (!(await looksComplete(disk, `${folder}/${file.name}`))) {
         skipped.push({ file: file.name, reason: 'its writing was not finished' })
       } else {
-        const snapshot = await loadSnapshot(disk, folder, file, tree, compression, pause)
+        const path = `${folder}/${file.name}`
+        progress?.begin('snapshot', (await disk.size(path)) + (await bytesOfLogs(disk, logs, file.zxid)))
+        const counted = progress?.counting(disk) ?? disk
+        const snapshot = await loadSnapshot(counted, folder, file, tree, compression, pause)
         if (upTo !== Infinity && !endsAtOrBefore(snapshot, upTo)) continue
         return { tree, file: file.name, snapshot }
       }
@@ -196,6 +203,13 @@ async function loadNewestSnapshot(
     'Restore one from a backup or from another server.',
     { cause: failure },
   )
+}
+
+/** Resolves to the bytes of the log files that are read after a snapshot. */
+async function bytesOfLogs(disk: Disk, folder: string, zxid: Zxid): Promise<number> {
+  const files = neededLogs(logsIn(await disk.list(folder)), zxid)
+  const sizes = await Promise.all(files.map(({ name }) => disk.size(`${folder}/${name}`)))
+  return sizes.reduce((sum, size) => sum + size, 0)
 }
 
 /** Returns whether a snapshot has no effects of transactions above `limit`. False if it does not record where it ends. */

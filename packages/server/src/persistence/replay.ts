@@ -10,6 +10,7 @@ import { ENTRY_HEAD_BYTES, LOG_HEADER_BYTES } from './log-format.ts'
 import { LogRange } from './log-range.ts'
 import { scanLog, type RawEntry, type ScanEnd } from './log-scan.ts'
 import { hasNonAsciiPaths } from './path-encoding.ts'
+import type { RecoveryProgress } from './recovery-progress.ts'
 import { RecentChecksums } from './recent-checksums.ts'
 import { repairTail, rewriteTail } from './repair-tail.ts'
 import type { LoadedSnapshot } from './snapshot-reader.ts'
@@ -24,6 +25,13 @@ export interface ReplayOptions {
   /** Applies nothing above this transaction. */
   readonly upTo: Zxid
   readonly pause: Pause | undefined
+  readonly progress?: RecoveryProgress | undefined
+}
+
+/** Returns the logs, of all logs oldest first, that hold transactions after a zxid (disk-format 4.9). */
+export function neededLogs(files: readonly NamedFile[], after: Zxid): readonly NamedFile[] {
+  const first = files.findLastIndex(({ zxid }) => zxid <= after + 1)
+  return files.slice(Math.max(0, first))
 }
 
 /** The end of a log that a crash cut short. It was never acknowledged. */
@@ -94,15 +102,11 @@ export class Replay {
     return this.#fuzzyUntil === undefined && !this.#hasForeignEncoding
   }
 
-  /** Reads the logs that hold transactions after the snapshot (disk-format 4.9). `files` are all logs, oldest first. */
+  /** Reads the logs that hold transactions after the snapshot. `files` are all logs, oldest first. */
   async run(files: readonly NamedFile[]): Promise<void> {
-    const { disk, folder, logger, pause } = this.#options
-    const start = this.#last + 1
-    const first = Math.max(
-      0,
-      files.findLastIndex(({ zxid }) => zxid <= start),
-    )
-    const needed = files.slice(first)
+    const { folder, logger, pause, progress } = this.#options
+    const disk = progress?.counting(this.#options.disk) ?? this.#options.disk
+    const needed = neededLogs(files, this.#last)
     for (const [i, file] of needed.entries()) {
       const path = `${folder}/${file.name}`
       const end = await scanLog(disk, path, (entry) => this.#entry(entry, path, file.name), undefined, pause)

@@ -99,7 +99,7 @@ export async function hasFinalSeal(
  * anything is wrong; the tree must not be used then.
  */
 export async function loadSnapshot(
-  disk: Disk,
+  disk: Pick<Disk, 'openRead'>,
   folder: string,
   file: NamedFile,
   tree: Tree,

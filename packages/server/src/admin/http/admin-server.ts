@@ -1,4 +1,3 @@
-import { formatZxid } from '@zabra/protocol'
 import {
   NetworkError,
   type Address,
@@ -11,6 +10,7 @@ import {
 import { originOf, userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { EventLogger } from '../../logging/index.ts'
+import { RecoveryProgress } from '../../persistence/index.ts'
 import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
 import type { LiveSettings } from '../../settings/live-settings.ts'
 import { INITIAL_TRACE_MASK, RestoreRefusal, type AdminTarget, type CommandState } from '../admin-target.ts'
@@ -26,7 +26,7 @@ import { AdminAccess, type Refusal } from './access.ts'
 import type { AdminRole } from './roles.ts'
 import { AdminTokens } from './tokens.ts'
 import { adminCommands, type AdminCommand, type Members } from './commands.ts'
-import { readiness } from './health.ts'
+import { HealthProbes } from './health-probes.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
 import { RestoreTooLargeError, Restores } from './restore-command.ts'
@@ -34,6 +34,7 @@ import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { DiskFigures } from './disk-figures.ts'
 import { MetricsText } from './metrics-text.ts'
 import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
+import { text } from './text-response.ts'
 import { TreeSurvey } from './tree-survey.ts'
 
 /** The port that is opened, if it is free, where the settings name none. */
@@ -77,6 +78,7 @@ export class AdminServer {
   readonly #audit: AuditLog | undefined
   readonly #log: EventLogger
   readonly #access: AdminAccess
+  readonly #probes: HealthProbes
   readonly #cluster: ClusterProbe
   readonly #members: ClusterReports
   readonly #ownReport: OwnReport
@@ -91,10 +93,6 @@ export class AdminServer {
   #certificates: CertificateReload | undefined
   /** The port of the Prometheus provider. */
   #metricsListener: Listener | undefined
-  /** The checks that failed when the verdict of readiness was last logged; undefined before the first verdict. */
-  #failedChecks: string | undefined
-  /** When the verdict of readiness changed last, in milliseconds since 1970. */
-  #verdictAt = 0
   #cancelReport: Cancel = () => {}
   #cancelRotation: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
@@ -104,14 +102,15 @@ export class AdminServer {
   readonly #restores: Restores
   readonly #eventStreams: EventStreams
 
-  /** Without `audit` no request is recorded. `log` is the logger of the platform. */
+  /** Without `audit` no request is recorded. `log` is the logger of the platform, `recovery` what the server counts as it reads its data. */
   constructor(
     liveSettings: LiveSettings,
     platform: Platform,
     {
       audit,
       log = new EventLogger(platform.logger, platform.clock),
-    }: { audit?: AuditLog | undefined; log?: EventLogger } = {},
+      recovery = new RecoveryProgress(() => platform.clock.monotonic()),
+    }: { audit?: AuditLog | undefined; log?: EventLogger; recovery?: RecoveryProgress } = {},
   ) {
     this.#audit = audit
     this.#log = log
@@ -130,6 +129,7 @@ export class AdminServer {
     )
     this.#restores = new Restores(platform)
     this.#eventStreams = new EventStreams(log.events, platform.clock, settings.adminIdleTimeoutMs)
+    this.#probes = new HealthProbes({ platform, recovery, target: () => this.#target })
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, (address) => {
       platform.logger.info({ address }, 'A login to the HTTP port was refused')
@@ -251,15 +251,7 @@ export class AdminServer {
 
   /** Logs the verdict of readiness if it has changed since the last call. */
   reportReadiness(): void {
-    const failed = readiness(this.#target).checks.filter(({ isOk }) => !isOk)
-    const names = failed.map(({ name }) => name).join(' ')
-    if (names === this.#failedChecks) return
-    this.#failedChecks = names
-    const { logger, clock } = this.#platform
-    this.#verdictAt = clock.wall()
-    if (failed.length === 0) return logger.info({}, 'This server is ready for clients')
-    const reasons = failed.map(({ name, detail }) => `${name}: ${detail}`)
-    logger.info({ reasons }, 'This server is not ready for clients')
+    this.#probes.report()
   }
 
   #scheduleReport(): void {
@@ -350,7 +342,7 @@ export class AdminServer {
     const [, name, check] = /^\/(livez|readyz|startupz|ready|metrics)(?:\/([\w-]+))?$/.exec(path) ?? []
     if (name === undefined) return undefined
     if (name === 'metrics') return { role: 'metrics', methods: READ, answer: () => this.#metrics() }
-    return { role: 'health', methods: READ, answer: (request) => this.#health(name, request, check) }
+    return { role: 'health', methods: READ, answer: (request) => this.#probes.answer(name, request, check) }
   }
 
   #apiRoute({ path, method }: HttpRequest): Route | undefined {
@@ -390,60 +382,6 @@ export class AdminServer {
       refuse: ({ status, error }) => problem(status, error, `The operation needs the role ${route.role}.`),
       refuseMethod: (method, allowed) =>
         withAllow(problem(405, `${method} is not possible here`, `Use ${allowed.join(' or ')}.`), allowed),
-    }
-  }
-
-  // Health
-
-  #health(name: string, request: HttpRequest, check: string | undefined): HttpResponse {
-    const target = this.#target
-    if (name === 'livez')
-      return target?.hasFailed === true
-        ? text(503, 'the state of this server cannot be trusted; its log says why; restart it\n')
-        : text(200, 'ok\n')
-    if (name === 'startupz')
-      return target?.isListening === true ? text(200, 'ok\n') : text(503, `${startPhase(target)}\n`)
-    const { query, headers } = request
-    const forReads = query.get('for') === 'reads'
-    const excluded = new Set((query.get('exclude') ?? '').split(','))
-    const all = readiness(target, { forReads }).checks.filter((one) => !excluded.has(one.name))
-    const checks = check === undefined ? all : all.filter((one) => one.name === check)
-    if (check !== undefined && checks.length === 0) return text(404, `There is no check ${check}.\n`)
-    const failed = checks.filter(({ isOk }) => !isOk)
-    const status = failed.length === 0 ? 200 : 503
-    const accept = headers['accept']
-    if (name === 'ready' || (typeof accept === 'string' && accept.includes('application/json')))
-      return this.#readyJson(status, checks)
-    if (!query.has('verbose'))
-      return text(status, status === 200 ? 'ok\n' : `${failed.map((one) => one.name).join(' ')}\n`)
-    const lines = checks.map(
-      ({ name: checkName, isOk, detail }) => `[${isOk ? '+' : '-'}]${checkName} ${detail}\n`,
-    )
-    return text(status, `${lines.join('')}readyz check ${status === 200 ? 'passed' : 'failed'}\n`)
-  }
-
-  #readyJson(
-    status: number,
-    checks: readonly { name: string; isOk: boolean; detail: string }[],
-  ): HttpResponse {
-    this.reportReadiness()
-    const target = this.#target
-    const role = target?.service?.role.mode ?? target?.role ?? 'starting'
-    const zxid = target?.service?.tree.lastZxid
-    const hasLeader = target?.service !== undefined && !target.service.isReadOnly
-    const body = {
-      status: status === 200 ? 'ok' : 'unavailable',
-      role,
-      details: { role, hasLeader },
-      checks: checks.map(({ name, isOk, detail }) => ({ name, ok: isOk, detail })),
-      zxid: zxid === undefined ? null : `0x${formatZxid(zxid)}`,
-      zxidLag: target?.zxidLag ?? null,
-      since: new Date(this.#verdictAt).toISOString(),
-    }
-    return {
-      status,
-      headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
-      body: `${JSON.stringify(body)}\n`,
     }
   }
 
@@ -561,9 +499,6 @@ export class AdminServer {
   }
 }
 
-const startPhase = (target: AdminTarget | undefined): string =>
-  target === undefined ? 'reads the snapshot and the log' : 'opens the ports of clients'
-
 const GET = ['GET'] as const
 const READ = ['GET', 'HEAD'] as const
 
@@ -579,11 +514,3 @@ const withAllow = (response: HttpResponse, allowed: readonly string[]): HttpResp
   ...response,
   headers: { ...response.headers, allow: allowed.join(', ') },
 })
-
-function text(status: number, body: string): HttpResponse {
-  return {
-    status,
-    headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' },
-    body,
-  }
-}

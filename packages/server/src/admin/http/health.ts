@@ -1,3 +1,4 @@
+import type { RecoveryState } from '../../persistence/index.ts'
 import type { AdminTarget, HealthCheck } from '../admin-target.ts'
 
 /** Whether a client should be sent to this server now. */
@@ -8,15 +9,27 @@ export interface Readiness {
 
 /**
  * Returns the checks of readiness. `forReads` asks for a server that can answer reads: a read-only server and one with a full disk
- * can, though a new global session, which is a write, needs more.
+ * can, though a new global session, which is a write, needs more. `recovery` is how far a server is that has no target yet.
  */
-export function readiness(target: AdminTarget | undefined, { forReads = false } = {}): Readiness {
-  const checks = checksOf(target, forReads)
+export function readiness(
+  target: AdminTarget | undefined,
+  { forReads = false, recovery }: { forReads?: boolean; recovery?: RecoveryState | undefined } = {},
+): Readiness {
+  const checks =
+    target === undefined ? [check('recovery', false, recoveryText(recovery))] : checksOf(target, forReads)
   return { isReady: checks.every(({ isOk }) => isOk), checks }
 }
 
-function checksOf(target: AdminTarget | undefined, forReads: boolean): readonly HealthCheck[] {
-  if (target === undefined) return [check('recovery', false, 'reads the snapshot and the log')]
+/** Says how far a recovery is, such as `reads the log: 41 %, about 12 s`. */
+function recoveryText(recovery: RecoveryState | undefined): string {
+  if (recovery === undefined) return 'reads the snapshot and the log'
+  const { phase, percent, etaSeconds } = recovery
+  const share = percent === undefined ? '' : `: ${percent} %`
+  const time = etaSeconds === undefined ? '' : `, about ${etaSeconds} s`
+  return `reads the ${phase === 'replay' ? 'log' : 'snapshot'}${share}${time}`
+}
+
+function checksOf(target: AdminTarget, forReads: boolean): readonly HealthCheck[] {
   const { service, role } = target
   if (target.hasFailed)
     return [check('data', false, 'the state cannot be trusted; the log says why; restart')]

@@ -1,0 +1,89 @@
+import { MemoryDisk, type DiskReader } from '@zabra/runtime'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createServer } from '../../server.ts'
+import { TestServer } from '../../testing/test-server.ts'
+
+/** A disk that calls back before each read of a log or a snapshot. */
+class WatchedDisk extends MemoryDisk {
+  beforeRead: (() => Promise<void>) | undefined
+
+  override async openRead(path: string): Promise<DiskReader> {
+    const reader = await super.openRead(path)
+    if (!/\/(?:log|snapshot)\.[\da-f]+$/.test(path)) return reader
+    return {
+      size: () => reader.size(),
+      close: () => reader.close(),
+      read: async (into, position) => {
+        await this.beforeRead?.()
+        return reader.read(into, position)
+      },
+    }
+  }
+}
+
+interface Start {
+  readonly phase: string
+  readonly percent: number | null
+  readonly etaSeconds: number | null
+}
+
+let server: TestServer
+afterEach(() => server.stop())
+
+/** Starts a server with so many large nodes in its snapshot, and in its log after that. */
+async function startLoaded(disk: MemoryDisk, nodes: number): Promise<void> {
+  server = await TestServer.start({}, disk)
+  const client = await server.connect()
+  for (const phase of ['a', 'b']) {
+    for (let i = 0; i < nodes; i++) client.create(i, `/${phase}${i}`, 0, 'x'.repeat(500_000))
+    await server.untilIdle()
+    if (phase === 'a') await server.server.snapshot()
+  }
+}
+
+describe('a server that starts', () => {
+  it('says how far it has read its snapshot and its log, never going back, and never 100 %', async () => {
+    const disk = new WatchedDisk()
+    await startLoaded(disk, 10)
+    await server.stop()
+    const starts: Start[] = []
+    const details: string[] = []
+    let release: (() => void) | undefined
+    disk.beforeRead = () => new Promise((resolve) => (release = resolve))
+    let isStarted = false
+    const starting = createServer(server.settings, server.platform()).then((started) => {
+      isStarted = true
+      return started
+    })
+    while (!isStarted) {
+      await server.untilIdle()
+      const read = release
+      if (read === undefined) continue
+      release = undefined
+      server.clock.advance(500)
+      const started = await server.http.request('/startupz')
+      expect([started.status, started.headers['content-type']]).toEqual([503, 'application/json'])
+      starts.push(JSON.parse(started.text) as Start)
+      details.push((await server.http.request('/readyz?verbose')).text)
+      read()
+    }
+    server.server = await starting
+    const percents = starts.flatMap(({ percent }) => percent ?? [])
+    expect(percents).toEqual(percents.toSorted((a, b) => a - b))
+    expect(new Set(percents).size).toBeGreaterThan(10)
+    expect(percents.at(-1)).toBeLessThan(100)
+    expect(percents.at(-1)).toBeGreaterThan(80)
+    const phases = starts.map(({ phase }) => phase)
+    expect(phases).toEqual(phases.toSorted((a, b) => (a === b ? 0 : a === 'snapshot' ? -1 : 1)))
+    expect(new Set(phases)).toEqual(new Set(['snapshot', 'replay']))
+    const half = starts.findIndex(({ percent }) => percent !== null && percent >= 50)
+    const left = (starts.length - half) / 2
+    expect(starts[half]!.etaSeconds).toBeGreaterThan(left / 2)
+    expect(starts[half]!.etaSeconds).toBeLessThan(left * 2)
+    expect(details.some((text) => /^\[-\]recovery reads the snapshot: \d+ %, about \d+ s$/m.test(text))).toBe(
+      true,
+    )
+    expect(details.some((text) => /^\[-\]recovery reads the log: \d+ %, about \d+ s$/m.test(text))).toBe(true)
+    expect(await server.http.request('/startupz')).toMatchObject({ status: 200, text: 'ok\n' })
+  })
+})
