@@ -1827,6 +1827,7 @@ export declare const rows: {
     readonly adminCommandUrl: Row<string>;
     readonly adminIdleTimeoutMs: Row<number>;
     readonly adminMaxConnections: Row<number>;
+    readonly adminTrustedProxies: Row<readonly string[]>;
     readonly adminHosts: Row<readonly string[]>;
     readonly adminAnonymous: Row<readonly ("health" | "local-view" | "metrics" | "view")[]>;
     readonly adminRoleMetrics: Row<readonly string[]>;
@@ -1839,7 +1840,9 @@ export declare const rows: {
     readonly adminRestoreEnabled: Row<boolean>;
     readonly adminRestoreMaxBytes: Row<number>;
     readonly adminRateLimitMs: Row<number>;
+    readonly adminLivezStallMs: Row<number>;
     readonly adminForceHttps: Row<boolean>;
+    readonly adminHstsMs: Row<number>;
     readonly adminPortUnification: Row<boolean>;
     readonly adminNeedClientAuth: Row<boolean>;
     readonly adminClientAuth: Row<"need" | "none" | "want">;

@@ -25,6 +25,8 @@ export interface TestRequest {
   readonly port?: number
   /** The address of the caller; one of this machine by default. */
   readonly from?: string
+  /** Whether the request comes over HTTPS. */
+  readonly isSecure?: boolean
 }
 
 /** An HTTP server without a network: a test calls the handler of the open port. */
@@ -56,7 +58,14 @@ export class MemoryHttp implements HttpServer {
   /** Sends a request, and leaves the body of the response to the caller. */
   async open(
     target: string,
-    { method = 'GET', headers = {}, from = '127.0.0.1', body: sent, port }: TestRequest = {},
+    {
+      method = 'GET',
+      headers = {},
+      from = '127.0.0.1',
+      body: sent,
+      port,
+      isSecure = false,
+    }: TestRequest = {},
   ): Promise<HttpResponse> {
     const [first] = this.#open.values()
     const open = port === undefined ? first : this.#open.get(port)
@@ -69,7 +78,7 @@ export class MemoryHttp implements HttpServer {
       query: url.searchParams,
       headers: { host: `localhost:${address.port}`, ...headers },
       remote: { host: from, port: 40_000 },
-      isSecure: false,
+      isSecure,
       peer: undefined,
       body: bodyOf(sent),
     }

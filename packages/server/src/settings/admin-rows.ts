@@ -15,6 +15,8 @@ import {
 import { row } from './row.ts'
 
 const group = 'Admin server'
+/** Two years, which is what lists of such hosts in browsers ask for. */
+const MAX_HSTS_MS = 730 * 86_400_000
 /** The provider of Apache ZooKeeper that opens a port for Prometheus. */
 export const PROMETHEUS_PROVIDER = 'org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider'
 
@@ -73,7 +75,8 @@ export const adminRows = {
     property: 'zookeeper.admin.idleTimeout',
     type: duration('ms', { min: 1 }),
     defaultValue: 30_000,
-    description: 'Time without traffic after which an HTTP connection closes.',
+    description:
+      'Time without traffic after which an HTTP connection closes. The time in which the server makes an answer, or does not read what it is sent, does not count.',
   }),
   adminMaxConnections: row({
     group,
@@ -82,6 +85,15 @@ export const adminRows = {
     defaultValue: 256,
     description:
       'Most HTTP connections. At the limit a new one replaces the one that has been idle for longest, of those of the address with most of them.',
+  }),
+  adminTrustedProxies: row({
+    group,
+    key: 'admin.trustedProxies',
+    type: list('addresses and networks separated by commas, such as 10.0.0.5, fd00::/8', isIpExpression),
+    defaultValue: [] as readonly string[],
+    defaultText: 'none',
+    description:
+      'Proxies whose header `X-Forwarded-For` is believed: its last address that is not one of these is that of the caller, for roles, waits after failed logins and the audit log. A request of a proxy that names no caller so has no role by its address, and neither has one that names an address of loopback. From others the header is ignored.',
   }),
   adminHosts: row({
     group,
@@ -99,7 +111,7 @@ export const adminRows = {
     defaultValue: ['health', 'metrics', 'local-view'] as const,
     apacheDefault: 'everything but snapshots',
     description:
-      'What callers without credentials may do; `local-view` is `view` for callers on this machine, proxies on it included.',
+      'What callers without credentials may do; `local-view` is `view` for callers on this machine, proxies on it included unless `admin.trustedProxies` names them.',
   }),
   adminRoleMetrics: role('metrics', 'may read metrics'),
   adminRoleView: role('view', 'may read everything that shows no data'),
@@ -159,6 +171,16 @@ export const adminRows = {
     description:
       'Shortest time between two snapshots by the command `snapshot`, and between two restores by `restore`.',
   }),
+  adminLivezStallMs: row({
+    group,
+    key: 'admin.livez.stallMs',
+    isOwn: true,
+    type: duration('ms', { min: 0 }),
+    defaultValue: 0,
+    defaultText: 'off',
+    description:
+      'How long a write of the log may be in flight before `/livez` fails. A restart mends a disk that hangs only where it brings another one.',
+  }),
   adminForceHttps: row({
     group,
     key: 'admin.forceHttps',
@@ -166,6 +188,17 @@ export const adminRows = {
     type: bool(),
     defaultValue: false,
     description: 'Accepts TLS only on the HTTP port.',
+  }),
+  adminHstsMs: row({
+    group,
+    key: 'admin.hsts',
+    isOwn: true,
+    type: duration('s', { min: 0, max: MAX_HSTS_MS }),
+    defaultValue: 0,
+    defaultText: 'off',
+    apacheDefault: '1 d, also for all names below that of the host',
+    description:
+      'For how long browsers that have reached this host by HTTPS use nothing else for it, on any of its ports (`Strict-Transport-Security`). Sent with answers over HTTPS alone, and never for names below that of the host.',
   }),
   adminPortUnification: row({
     group,

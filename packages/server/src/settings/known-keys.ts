@@ -226,7 +226,12 @@ export const knownKeys: readonly KnownKey[] = [
     'traceFile',
     'requestTraceFile',
   ),
-  ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
+  ...known('unsupported', adminServer, 'admin.*'),
+  ...known(
+    'ignored',
+    'the HTTP port believes X-Forwarded-For of the proxies that admin.trustedProxies names',
+    'IPAuthenticationProvider.usexforwardedfor',
+  ),
   ...known('unsupported', metrics, 'metricsProvider.*'),
   ...known(
     'ignored',

@@ -5,6 +5,7 @@ import type { Identity } from '../../core/types.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { AdminTokens } from './tokens.ts'
 import type { AdminRole } from './roles.ts'
+import { isLoopback, type CallerRequest } from './trusted-proxies.ts'
 
 /** Why a request is refused: the status, and the error as Apache ZooKeeper words it where it has one. */
 export interface Refusal {
@@ -67,7 +68,7 @@ export class AdminAccess {
    * Returns why the request is refused; undefined when its caller has the role. `hosts` are the names under which this server is
    * known: a request that names another one may come from a web page whose name was rebound to this address.
    */
-  refusalOf(request: HttpRequest, role: AdminRole, hosts: Iterable<string>): Refusal | undefined {
+  refusalOf(request: CallerRequest, role: AdminRole, hosts: Iterable<string>): Refusal | undefined {
     // Whatever a caller sends, probes get the truth: a refused probe restarts a healthy server.
     if (role === 'health') return undefined
     if (isFromForeignPage(request) && !(role === 'metrics' && /^(?:GET|HEAD)$/.test(request.method)))
@@ -86,7 +87,7 @@ export class AdminAccess {
     if (header === 'refused' || isGuess) this.#countFailure(host, String(request.headers['authorization']))
     if (roles.has(role)) return undefined
     if (proved === 'refused') return { status: 401, error: 'Not authenticated' }
-    if (this.#rolesOfAddress(host).has(role)) {
+    if (this.#rolesOfAddress(request).has(role)) {
       if (role === 'metrics' || isKnownHost(request, [...hosts, ...this.#settings.adminHosts]))
         return undefined
       return {
@@ -156,12 +157,12 @@ export class AdminAccess {
     ]
   }
 
-  /** Returns the roles that callers from an address have without credentials. */
-  #rolesOfAddress(host: string): ReadonlySet<AdminRole> {
-    const roles = this.#rolesOf([{ scheme: 'ip', id: host }])
+  /** Returns the roles that a caller has without credentials, by its address where that is known. */
+  #rolesOfAddress({ remote: { host }, forwarded }: CallerRequest): ReadonlySet<AdminRole> {
+    const roles = this.#rolesOf(forwarded === 'unnamed' ? [] : [{ scheme: 'ip', id: host }])
     for (const role of this.#settings.adminAnonymous)
       if (role !== 'local-view') roles.add(role)
-      else if (isLoopback(host)) roles.add('view')
+      else if (forwarded === undefined && isLoopback(host)) roles.add('view')
     if (roles.has('view')) roles.add('metrics')
     return roles
   }
@@ -236,8 +237,6 @@ const hashOf = (credentials: string): string =>
 const NO_ROLES: ReadonlySet<AdminRole> = new Set()
 
 const isDigest = ({ headers }: HttpRequest): boolean => /^digest /i.test(String(headers['authorization']))
-
-const isLoopback = (host: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(host)
 
 /** Returns whether a web page of another origin has made the request. Programs send neither header. */
 function isFromForeignPage({ headers }: HttpRequest): boolean {

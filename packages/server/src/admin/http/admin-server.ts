@@ -36,6 +36,7 @@ import { MetricsText } from './metrics-text.ts'
 import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
 import { text } from './text-response.ts'
 import { TreeSurvey } from './tree-survey.ts'
+import { TrustedProxies, type CallerRequest } from './trusted-proxies.ts'
 
 /** The port that is opened, if it is free, where the settings name none. */
 const DEFAULT_PORT = 8080
@@ -78,6 +79,7 @@ export class AdminServer {
   readonly #audit: AuditLog | undefined
   readonly #log: EventLogger
   readonly #access: AdminAccess
+  readonly #proxies: TrustedProxies
   readonly #probes: HealthProbes
   readonly #cluster: ClusterProbe
   readonly #members: ClusterReports
@@ -129,7 +131,8 @@ export class AdminServer {
     )
     this.#restores = new Restores(platform)
     this.#eventStreams = new EventStreams(log.events, platform.clock, settings.adminIdleTimeoutMs)
-    this.#probes = new HealthProbes({ platform, recovery, target: () => this.#target })
+    this.#proxies = new TrustedProxies(settings.adminTrustedProxies)
+    this.#probes = new HealthProbes({ settings, platform, recovery, target: () => this.#target })
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, (address) => {
       platform.logger.info({ address }, 'A login to the HTTP port was refused')
@@ -211,7 +214,8 @@ export class AdminServer {
     try {
       const isMixed = !this.#settings.adminForceHttps
       this.#listener = await createHttpServer({ tls, isMixed }).listen(at, limits, {
-        handle: (request) => this.#handle(request),
+        handle: async (request) =>
+          this.#overHttpsOnly(request, await this.#handle(this.#proxies.callerOf(request))),
         failed: (error) => this.#logFailure(error),
       })
       if (tls !== undefined) {
@@ -280,7 +284,15 @@ export class AdminServer {
     this.#listener = this.#metricsListener = undefined
   }
 
-  async #handle(request: HttpRequest): Promise<HttpResponse> {
+  /** Has browsers use HTTPS from now on, where the request has come by it. */
+  #overHttpsOnly({ isSecure }: HttpRequest, response: HttpResponse): HttpResponse {
+    const { adminHstsMs } = this.#settings
+    if (!isSecure || adminHstsMs === 0) return response
+    const policy = `max-age=${Math.floor(adminHstsMs / 1000)}`
+    return { ...response, headers: { ...response.headers, 'strict-transport-security': policy } }
+  }
+
+  async #handle(request: CallerRequest): Promise<HttpResponse> {
     const route = this.#routeOf(request)
     if (route === undefined)
       return request.path.startsWith('/api/')
@@ -308,7 +320,7 @@ export class AdminServer {
   }
 
   /** Records a request that changes something or reads the whole database, also a refused one. */
-  #record(request: HttpRequest, { role }: Route, status: number): void {
+  #record(request: CallerRequest, { role }: Route, status: number): void {
     if (this.#audit === undefined || role === 'health' || role === 'metrics' || role === 'view') return
     this.#audit.record({
       category: 'admin',
@@ -316,7 +328,8 @@ export class AdminServer {
       result: status < 400 ? 'success' : 'failure',
       users: userNames(this.#access.identitiesOf(request)),
       ip: request.remote.host,
-      origin: originOf(request.remote.host, request),
+      // The connection of a caller behind a proxy is that of the proxy.
+      ...(request.forwarded === 'named' ? {} : { origin: originOf(request.remote.host, request) }),
       via: 'http',
       ...(status < 400 ? {} : { error: String(status) }),
     })

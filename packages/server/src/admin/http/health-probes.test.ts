@@ -87,3 +87,53 @@ describe('a server that starts', () => {
     expect(await server.http.request('/startupz')).toMatchObject({ status: 200, text: 'ok\n' })
   })
 })
+
+describe('/livez', () => {
+  const hang = async (settings: Parameters<typeof TestServer.start>[0]): Promise<() => Promise<string>> => {
+    server = await TestServer.start(settings)
+    const client = await server.connect()
+    const release = server.blockDisk()
+    client.create(1, '/a')
+    await server.untilIdle()
+    return async () => {
+      const { status, text } = await server.http.request('/livez')
+      // A server can be stopped only with its disk.
+      release()
+      return `${status} ${text.trimEnd()}`
+    }
+  }
+
+  it('fails while a write of the log is in flight for longer than admin.livez.stallMs', async () => {
+    const livez = await hang({ adminLivezStallMs: 2000 })
+    await server.advance(2000)
+    expect((await server.http.request('/livez')).status).toBe(200)
+    await server.advance(500)
+    expect(await livez()).toBe('503 a write of the log has been in flight for 2.5 s (limit 2.0 s)')
+    await server.untilIdle()
+    expect((await server.http.request('/livez')).status).toBe(200)
+  })
+
+  it('does not look at writes without it', async () => {
+    const livez = await hang({})
+    await server.advance(600_000)
+    expect(await livez()).toBe('200 ok')
+  })
+})
+
+describe('admin.hsts', () => {
+  const policyOf = async (path: string, isSecure: boolean): Promise<string | undefined> =>
+    (await server.http.request(path, { isSecure })).headers['strict-transport-security']
+
+  it('has browsers use HTTPS, for answers that come over it alone', async () => {
+    server = await TestServer.start({ adminHstsMs: 86_400_500 })
+    for (const path of ['/livez', '/commands', '/nothing', '/metrics']) {
+      expect(await policyOf(path, true)).toBe('max-age=86400')
+      expect(await policyOf(path, false)).toBeUndefined()
+    }
+  })
+
+  it('is off by default', async () => {
+    server = await TestServer.start()
+    expect(await policyOf('/livez', true)).toBeUndefined()
+  })
+})

@@ -1,11 +1,13 @@
 import { formatZxid } from '@zabra/protocol'
 import type { HttpRequest, HttpResponse, Platform } from '@zabra/runtime'
 import type { RecoveryProgress } from '../../persistence/index.ts'
+import type { ServerSettings } from '../../settings/index.ts'
 import type { AdminTarget, HealthCheck } from '../admin-target.ts'
 import { readiness } from './health.ts'
 import { text } from './text-response.ts'
 
 export interface HealthProbesOptions {
+  readonly settings: Pick<ServerSettings, 'adminLivezStallMs'>
   readonly platform: Pick<Platform, 'clock' | 'logger'>
   readonly recovery: RecoveryProgress
   /** Returns the server; undefined before it has read its data. */
@@ -65,8 +67,15 @@ export class HealthProbes {
   }
 
   #live(): HttpResponse {
-    return this.#options.target()?.hasFailed === true
-      ? text(503, 'the state of this server cannot be trusted; its log says why; restart it\n')
+    const { settings, platform, target } = this.#options
+    const server = target()
+    if (server?.hasFailed === true)
+      return text(503, 'the state of this server cannot be trusted; its log says why; restart it\n')
+    const since = server?.log?.writingSince
+    const limitMs = settings.adminLivezStallMs
+    const ms = since === undefined ? 0 : platform.clock.monotonic() - since
+    return limitMs > 0 && ms > limitMs
+      ? text(503, `a write of the log has been in flight for ${seconds(ms)} (limit ${seconds(limitMs)})\n`)
       : text(200, 'ok\n')
   }
 
@@ -94,6 +103,8 @@ export class HealthProbes {
     })
   }
 }
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
 const json = (status: number, body: object): HttpResponse => ({
   status,
