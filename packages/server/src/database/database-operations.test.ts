@@ -3,6 +3,7 @@ import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
+import { SnapshotStream } from './snapshot-stream.ts'
 import {
   DatabaseFixture,
   encodeTxn,
@@ -404,6 +405,19 @@ describe('the end of a role', () => {
 })
 
 describe('receiving a snapshot', () => {
+  it('says how many of its nodes have come', async () => {
+    const { fixture, database } = await member()
+    const { tree } = new LeaderHistory().createRange(4, 1, 2000)
+    const sink = database.receiveSnapshot(tree.lastZxid)
+    const { nodes, chunks } = new SnapshotStream(tree, [], fixture.clock)
+    expect(nodes).toBe(tree.nodeCount)
+    const { value } = (await chunks.next()) as { value: Uint8Array }
+    await sink.write(value)
+    expect(database.receivedNodes).toBeGreaterThan(400)
+    expect(database.receivedNodes).toBeLessThan(nodes / 2)
+    await chunks.return?.()
+  })
+
   it('aborts the one before', async () => {
     const { database } = await member()
     const first = database.receiveSnapshot(zxidOf(2, 1))

@@ -271,6 +271,11 @@ export class Database {
     this.#state.replace({ tree, sessions: new SessionMap(), nodesWithoutAcl: [] }, this.lastZxid)
   }
 
+  /** Nodes of the snapshot that is received, so far. */
+  get receivedNodes(): number {
+    return this.#receiver?.nodes ?? 0
+  }
+
   /** Returns a sink for the bytes after a SNAP packet with this zxid. No role may be writing. */
   receiveSnapshot(zxid: Zxid): SnapshotSink {
     this.#assertNoRole()

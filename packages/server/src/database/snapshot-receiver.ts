@@ -23,6 +23,7 @@ export interface ReceivedSnapshot {
 /** Parses the snapshot of a leader into a new tree while it is received. */
 export class SnapshotReceiver implements SnapshotSink {
   readonly #pipe: ChunkPipe
+  readonly #tree: Tree
   readonly #loaded: Promise<ReceivedSnapshot & { readonly rest: Uint8Array }>
   readonly #onComplete: (received: ReceivedSnapshot) => void
   #state: 'open' | 'writing' | 'complete' | 'aborted' = 'open'
@@ -32,6 +33,7 @@ export class SnapshotReceiver implements SnapshotSink {
   constructor(clock: Clock, tree: Tree, zxid: Zxid, onComplete: (received: ReceivedSnapshot) => void) {
     this.#pipe = new ChunkPipe(clock)
     this.#onComplete = onComplete
+    this.#tree = tree
     this.#loaded = loadSnapshotStream(this.#pipe, SOURCE, tree, zxid, pauseAfter(clock, SLICE_MS)).then(
       (loaded) => ({ tree, ...loaded }),
     )
@@ -41,6 +43,10 @@ export class SnapshotReceiver implements SnapshotSink {
 
   get received(): number {
     return this.#received
+  }
+
+  get nodes(): number {
+    return this.#tree.nodeCount
   }
 
   get isComplete(): boolean {

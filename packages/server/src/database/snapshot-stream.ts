@@ -18,6 +18,7 @@ const CHUNK_NODES = 500
 /** Streams the tree to a learner (disk-format 7.10): one chunk for each call, at most one in a turn of the event loop. */
 export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uint8Array> {
   readonly zxid: Zxid
+  readonly nodes: number
   readonly #tree: Tree
   readonly #turns: LaterTurns
   readonly #cursor: TreeCursor
@@ -31,6 +32,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
     this.#tree = tree
     this.#turns = turns
     this.zxid = tree.lastZxid
+    this.nodes = tree.nodeCount
     // The tables are those of the zxid. Later changes follow as transactions after the stream.
     this.#tables = new SnapshotTables(tree, sessions)
     this.#tableSteps = this.#tables.write(this.#writer)

@@ -40,6 +40,8 @@ export interface ReadonlyLogRange {
 export interface SnapshotSink {
   /** Bytes taken so far. */
   readonly received: number
+  /** Nodes in the new tree so far. */
+  readonly nodes: number
   /** Whether everything up to the signature was received; the database then shows the new tree. */
   readonly isComplete: boolean
   /**
@@ -56,6 +58,8 @@ export interface SnapshotSink {
 export interface SnapshotSource {
   /** For the SNAP packet: the last transaction applied when the stream was created. */
   readonly zxid: Zxid
+  /** Nodes in the tree when the stream was created. */
+  readonly nodes: number
   /**
    * The bytes after the SNAP packet, signature included, in chunks that the caller may keep. The tree may change meanwhile:
    * what is applied from the turn of `streamSnapshot` on must reach the learner after the stream. One chunk is made for each

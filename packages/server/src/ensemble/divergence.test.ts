@@ -39,7 +39,7 @@ async function startProxy(ensemble: Ensemble): Promise<{ isCorrupting: boolean; 
           data: (chunk) => {
             const bytes = chunk.slice()
             if (state.isCorrupting && afterSnap) bytes[0]! ^= 0x80
-            afterSnap = bytes[3] === PacketType.snap && bytes.length === 20
+            afterSnap = bytes[3] === PacketType.snap && bytes.length === 28
             near.write(bytes)
           },
           drain() {},

@@ -1,7 +1,15 @@
 import { Writer } from '@zabra/protocol'
 import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { packetName, PacketSplitter, PacketType, writePacket, type SyncPlan } from '../core/zab/index.ts'
+import { NO_CLUSTER } from '../core/quorum/index.ts'
+import {
+  decodeSnapshotInfo,
+  packetName,
+  PacketSplitter,
+  PacketType,
+  writePacket,
+  type SyncPlan,
+} from '../core/zab/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
 import { defaults } from '../settings/index.ts'
 import type { SnapshotSource } from '../database/index.ts'
@@ -13,12 +21,16 @@ async function fixture({ isNamed = true } = {}) {
   const clock = new ManualClock()
   const network = new MemoryNetwork(clock)
   const received: string[] = []
+  const data: (Uint8Array | null)[] = []
   const lost: string[] = []
   let peer!: Pick<Connection, 'pause' | 'resume' | 'write'>
   let rawBytes = 0
   const splitter = new PacketSplitter({
     maxData: 1 << 20,
-    packet: (type, zxid) => received.push(`${packetName(type)} ${zxid}`),
+    packet: (type, zxid, bytes) => {
+      received.push(`${packetName(type)} ${zxid}`)
+      data.push(bytes && bytes.slice())
+    },
     raw: (bytes) => {
       rawBytes += bytes.length
       return -1
@@ -40,7 +52,7 @@ async function fixture({ isNamed = true } = {}) {
     progress() {},
     lost: (reason) => lost.push(reason),
   })
-  return { clock, learner, received, lost, peer: () => peer, rawBytes: () => rawBytes }
+  return { clock, learner, received, data, lost, peer: () => peer, rawBytes: () => rawBytes }
 }
 
 const database = {
@@ -107,7 +119,7 @@ it('a snapshot is sent no faster than the learner reads it, and no packet is sen
     { kind: 'snap', reason: 'test', entries: [{ zxid: 8, payload: new Uint8Array(1) }] },
     {
       ...database,
-      streamSnapshot: () => ({ zxid: 7, chunks: chunks() as AsyncIterableIterator<Uint8Array> }),
+      streamSnapshot: () => ({ zxid: 7, nodes: 4, chunks: chunks() as AsyncIterableIterator<Uint8Array> }),
     },
   )
   learner.send(PacketType.newLeader, 100)
@@ -118,6 +130,24 @@ it('a snapshot is sent no faster than the learner reads it, and no packet is sen
   expect(made).toBe(20)
   expect(received).toEqual(['snap 7'])
   expect(rawBytes()).toBeGreaterThan(20 * 64 * 1024)
+})
+
+it('a SNAP packet says how many nodes follow, to a learner of Zabra alone', async () => {
+  for (const said of [undefined, { level: 1, sharesSecret: false, hasData: false, cluster: NO_CLUSTER }]) {
+    const { clock, learner, data } = await fixture()
+    learner.extension = said
+    async function* chunks(): AsyncGenerator<Uint8Array> {}
+    const streamSnapshot = (): SnapshotSource => ({
+      zxid: 7,
+      nodes: 4711,
+      chunks: chunks() as AsyncIterableIterator<Uint8Array>,
+    })
+    void learner.sync({ kind: 'snap', reason: 'test', entries: [] }, { ...database, streamSnapshot })
+    await clock.untilIdle()
+    expect(data.map((bytes) => bytes && decodeSnapshotInfo(bytes))).toEqual([
+      said === undefined ? null : 4711,
+    ])
+  }
 })
 
 it('the connection fails once when too many bytes are queued for a learner that is not synced', async () => {

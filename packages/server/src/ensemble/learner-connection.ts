@@ -3,6 +3,7 @@ import type { Clock, Connection } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
+  encodeSnapshotInfo,
   PacketSplitter,
   PacketType,
   writePacket,
@@ -317,8 +318,9 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     this.#connection.fail(reason)
   }
 
-  async #sendSnapshot({ zxid, chunks }: SnapshotSource): Promise<void> {
-    await this.#write(encodeHeader(PacketType.snap, zxid))
+  async #sendSnapshot({ zxid, nodes, chunks }: SnapshotSource): Promise<void> {
+    const info = this.extension === undefined ? null : encodeSnapshotInfo(nodes)
+    await this.#write(encodeHeader(PacketType.snap, zxid, info))
     for await (const chunk of chunks) {
       if (!this.isOpen) return
       await this.#write(chunk)
@@ -345,9 +347,9 @@ export class LearnerConnection implements ObserverReport, PeerReport {
   }
 }
 
-function encodeHeader(type: number, zxid: Zxid): Uint8Array {
-  const writer = new Writer(20)
-  writePacket(writer, type, zxid)
+function encodeHeader(type: number, zxid: Zxid, data: Uint8Array | null = null): Uint8Array {
+  const writer = new Writer(28)
+  writePacket(writer, type, zxid, data)
   return writer.take()
 }
 

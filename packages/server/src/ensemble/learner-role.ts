@@ -13,6 +13,7 @@ import {
   encodeLearnerReportPacket,
   encodeMemberExtension,
   decodeRevalidationReply,
+  decodeSnapshotInfo,
   decodeStopPermitAnswer,
   encodeRevalidation,
   encodeStopPermitRequest,
@@ -132,6 +133,8 @@ export class LearnerRole implements ActiveRole {
   /** How the leader syncs this server, such as SNAP, and the bytes of a snapshot so far. */
   #syncKind = ''
   #snapshotBytes = 0
+  /** The nodes of the snapshot, where the leader says how many it has. */
+  #snapshotNodes: number | undefined
   /** The last transaction that the leader has committed, as far as this server knows: now, half a tick ago, and a tick ago. */
   #lastCommitted: Zxid = 0
   #committedHalfATickAgo: Zxid = 0
@@ -238,7 +241,14 @@ export class LearnerRole implements ActiveRole {
     if (this.#connection === undefined) return `connects to ${leader}`
     if (this.#syncKind === '') return `agrees on an epoch with ${leader}`
     const bytes = this.#snapshotBytes === 0 ? '' : `, ${this.#snapshotBytes} bytes so far`
-    return `${this.#syncKind} from ${leader}${bytes}`
+    return `${this.#syncKind.toUpperCase()}${this.#snapshotShare} from ${leader}${bytes}`
+  }
+
+  /** The share of the nodes that were received, such as ` 37 %`; below 100 %, since transactions follow. */
+  get #snapshotShare(): string {
+    if (this.#snapshotNodes === undefined) return ''
+    const share = this.#context.database.receivedNodes / this.#snapshotNodes
+    return ` ${Math.min(99, Math.floor(share * 100))} %`
   }
 
   async begin(): Promise<void> {
@@ -431,6 +441,7 @@ export class LearnerRole implements ActiveRole {
   /** Receives a packet and does its work at once, so that the time of it counts for the share of the turn. */
   #receiveBeforeServing(type: number, zxid: Zxid, data: Uint8Array | null): void {
     this.#logSync(type, zxid)
+    if (type === PacketType.snap) this.#snapshotNodes = decodeSnapshotInfo(data)
     this.#learner.receive(type, zxid, data)
     this.#mailbox.drain()
     this.#reads!.count(data?.length ?? 0)

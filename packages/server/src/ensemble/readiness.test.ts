@@ -267,7 +267,7 @@ it('a follower that receives a snapshot says how far it is, and is ready once it
   const ready = (query = ''): Promise<{ status: number; text: string }> =>
     ensemble.member(id).http.request(`/readyz${query}`)
   expect((await ready('?verbose')).text).toMatch(
-    new RegExp(`^\\[-\\]sync snap from server ${leader}, \\d{6,} bytes so far$`, 'm'),
+    new RegExp(`^\\[-\\]sync SNAP 99 % from server ${leader}, \\d{6,} bytes so far$`, 'm'),
   )
   release()
   await ensemble.until('a synced follower', () => ensemble.server(id).serving)

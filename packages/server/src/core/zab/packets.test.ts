@@ -18,6 +18,7 @@ import {
   encodePacket,
   encodeRevalidation,
   encodeRevalidationReply,
+  encodeSnapshotInfo,
   encodeTouches,
   packetName,
   PacketSplitter,
@@ -26,6 +27,7 @@ import {
   writeForwardedRequest,
   type QuorumPacket,
   decodeSecretReport,
+  decodeSnapshotInfo,
   encodeFeatureReport,
   encodeFeatureState,
   encodeSecretReport,
@@ -595,4 +597,11 @@ describe('a packet splitter', () => {
     const bytes = bytesOf('00000003 7fffffffffffffff ffffffff ffffffff')
     expect(() => cut([bytes])).toThrow(ProtocolError)
   })
+})
+
+it('the size in a SNAP packet is read where it is a number of nodes, and left out otherwise', () => {
+  expect(decodeSnapshotInfo(encodeSnapshotInfo(10_000_000_000))).toBe(10_000_000_000)
+  const negative = new Uint8Array(8).fill(255)
+  for (const data of [null, new Uint8Array(0), new Uint8Array(7), new Uint8Array(8), negative])
+    expect(decodeSnapshotInfo(data)).toBeUndefined()
 })

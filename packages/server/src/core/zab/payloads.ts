@@ -299,3 +299,17 @@ export function decodeConfiguration(text: string): EnsembleConfiguration {
     throw new ProtocolError(error.message, 0, 'a configuration')
   }
 }
+
+/** Encodes what a SNAP packet says of its snapshot to a learner of Zabra: the number of its nodes. */
+export function encodeSnapshotInfo(nodes: number): Uint8Array {
+  const writer = new Writer(8)
+  writer.longNumber(nodes)
+  return writer.take()
+}
+
+/** Returns the number of nodes that a SNAP packet announces; undefined where it says nothing, as that of Apache ZooKeeper. */
+export function decodeSnapshotInfo(data: Uint8Array | null): number | undefined {
+  if (data === null || data.length < 8) return undefined
+  const nodes = Number(new DataView(data.buffer, data.byteOffset).getBigInt64(0))
+  return nodes > 0 ? nodes : undefined
+}
