@@ -28,6 +28,7 @@ export type ConnectionReport = Pick<
   | 'replyWriter'
   | 'flow'
   | 'watchedPaths'
+  | 'watchBytes'
   | 'isSecure'
   | 'origin'
   | 'destroy'

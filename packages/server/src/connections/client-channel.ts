@@ -40,6 +40,8 @@ export interface ClientChannel extends NotifiedWatcher, Flushable, WaitingChanne
   readonly flow: FlowControl
   readonly requests: ChannelRequests
   readonly replyWriter: ReplyWriter
+  /** Memory that its watches take, in bytes; 0 without any. */
+  readonly watchBytes: number
   /** What `TopRequests` knows of the connection. */
   counted: CountedClient | undefined
   /** Leaves the requests that wait, and those that are not parsed yet, to a later turn of the event loop. */

@@ -69,3 +69,17 @@ export function json(status: number, value: object, type = 'application/json'): 
     body: `${JSON.stringify(value)}\n`,
   }
 }
+
+/** Returns the answer of the service; 503 while the server serves no clients. */
+export function withService(
+  { target }: ApiCall,
+  answer: (server: ServerReport) => HttpResponse | Promise<HttpResponse>,
+): HttpResponse | Promise<HttpResponse> {
+  const { service } = target
+  if (service !== undefined) return answer(service)
+  return problem(
+    503,
+    'The server serves no clients',
+    `It is ${target.role}. Ask again when /readyz answers 200.`,
+  )
+}

@@ -7,7 +7,7 @@ import { LOG_LEVELS, LOG_PARTS } from '../../logging/index.ts'
 import { FULL_VERSION } from '../../version.ts'
 import type { ServerReport } from '../server-report.ts'
 import { numberIn, readObject } from './json-body.ts'
-import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
+import { json, problem, withService, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
 import { clusterRoutes } from './cluster-api.ts'
 import { eventRoutes } from './event-api.ts'
@@ -16,6 +16,7 @@ import { settingsOf } from './commands.ts'
 import { settingsRoutes } from './settings-api.ts'
 import { memberRoutes } from './member-api.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
+import { watchRoutes } from './watch-api.ts'
 import { treeFindings, type TreeFindings } from './tree-findings.ts'
 
 /** Longest drain in seconds. */
@@ -95,6 +96,7 @@ export const apiRoutes: readonly ApiRoute[] = [
   ...eventRoutes,
   ...settingsRoutes,
   ...memberRoutes,
+  ...watchRoutes,
   {
     path: '/api/v1/slow',
     method: 'GET',
@@ -178,19 +180,6 @@ export function apiRoutesAt(path: string): {
     session: digits === undefined ? 0n : BigInt.asIntN(64, BigInt(`0x${digits}`)),
     member: Number(last.slice(1)),
   }
-}
-
-function withService(
-  { target }: ApiCall,
-  answer: (server: ServerReport) => HttpResponse | Promise<HttpResponse>,
-): HttpResponse | Promise<HttpResponse> {
-  const { service } = target
-  if (service !== undefined) return answer(service)
-  return problem(
-    503,
-    'The server serves no clients',
-    `It is ${target.role}. Ask again when /readyz answers 200.`,
-  )
 }
 
 async function describe({ target, report }: ApiCall): Promise<HttpResponse> {

@@ -136,6 +136,13 @@ export class WatchTable<W extends Watcher> {
     return held instanceof Map ? held : [[held.watcher, held.modes]]
   }
 
+  /** The number of watchers of a path. */
+  watcherCount(path: string): number {
+    const held = this.#paths.get(path)
+    if (held === undefined) return 0
+    return held instanceof Map ? held.size : 1
+  }
+
   /** Yields each path with its watchers: those that are held until they are yielded, and no more than there are now. */
   *entries(): Generator<[path: string, watchers: W[]]> {
     for (const [path, held] of this.#paths)
