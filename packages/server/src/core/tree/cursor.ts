@@ -3,20 +3,22 @@ import { NONE } from './node-store.ts'
 import type { Traversable, Traversal } from './types.ts'
 
 /**
- * Walks a tree, parents before children, while the tree changes. A node that is removed before the cursor reaches it is left
- * out; one that is added meanwhile may or may not be visited. Replaying the log from the zxid of the snapshot corrects both.
+ * Walks a tree, or the subtree of a node, parents before children, while the tree changes. A node that is removed before the cursor
+ * reaches it is left out; one that is added meanwhile may or may not be visited. Replaying the log from the zxid of the snapshot corrects
+ * both.
  */
 export class TreeCursor implements Traversal {
   readonly #tree: Traversable
+  readonly #top: number
   readonly #unregister: () => void
   #next: number
   /** The zxid of the last transaction applied when the cursor reached the end; until then, of the last one applied. */
   lastZxid: Zxid
 
-  constructor(tree: Traversable) {
+  constructor(tree: Traversable, top: number) {
     this.#tree = tree
+    this.#top = this.#next = top
     this.#unregister = tree.addTraversal(this)
-    this.#next = tree.store.find('/')
     this.lastZxid = tree.lastZxid
   }
 
@@ -28,7 +30,7 @@ export class TreeCursor implements Traversal {
   next(limit: number, visit: (node: number) => void): boolean {
     for (let i = 0; i < limit && this.#next !== NONE; i++) {
       const node = this.#next
-      this.#next = this.#tree.store.successor(node, NONE)
+      this.#next = this.#tree.store.successor(node, this.#top)
       visit(node)
     }
     return this.#next !== NONE
@@ -37,7 +39,7 @@ export class TreeCursor implements Traversal {
   added(): void {}
 
   removing(node: number): void {
-    if (node === this.#next) this.#next = this.#tree.store.successorBehind(node, NONE)
+    if (node === this.#next) this.#next = this.#tree.store.successorBehind(node, this.#top)
   }
 
   applied(zxid: Zxid): void {

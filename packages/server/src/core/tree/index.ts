@@ -1,6 +1,6 @@
 /** The tree of znodes, and how transactions change it. */
 export { Tree } from './tree.ts'
-export type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions } from './types.ts'
+export type { ChangeSink, ApplyHint, PartCallback, NodeRef, Traversal, TreeOptions } from './types.ts'
 export { applyInSteps, appliesInSteps, failureOf } from './apply-in-steps.ts'
 export {
   ChildPathsCursor,

@@ -389,9 +389,12 @@ export class Tree {
 
   // Snapshots
 
-  /** Returns a cursor over all nodes, parents before children, which works while the tree changes. Close it at the end. */
-  scan(): TreeCursor {
-    return new TreeCursor(this)
+  /**
+   * Returns a cursor over a node and its descendants, by default over all nodes, parents before children, which works while the tree
+   * changes. Close it at the end.
+   */
+  scan(top = this.find('/')): TreeCursor {
+    return new TreeCursor(this, top)
   }
 
   /** Notifies a traversal of changes from now on. Returns a function that ends the notifications. */
