@@ -29,6 +29,7 @@
 //   HttpResponse
 //   HttpServer
 //   InvariantError
+//   LastLines
 //   Listener
 //   LogLevel
 //   Logger
@@ -277,11 +278,16 @@ export declare function invariant(condition: boolean, what: string, details?: ob
 
 // logger.d.ts
 
+export interface LastLines extends Iterable<string> {
+    readonly bytes: number;
+}
+
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
 export interface Logger {
     level?: string | undefined;
     readonly lost?: number | undefined;
+    readonly lastLines?: LastLines | undefined;
     error(context: object, message: string): void;
     warn(context: object, message: string): void;
     info(context: object, message: string): void;

@@ -897,7 +897,7 @@ export declare class BulkLoader {
 export declare class TreeCursor implements Traversal {
     #private;
     lastZxid: Zxid;
-    constructor(tree: Traversable);
+    constructor(tree: Traversable, top: number);
     get isFinished(): boolean;
     next(limit: number, visit: (node: number) => void): boolean;
     added(): void;
@@ -1100,7 +1100,7 @@ export declare class Tree {
     get isApplying(): boolean;
     whenConsistent(action: () => void): void;
     remove(zxid: Zxid, path: string, sink?: ChangeSink, ref?: NodeRef): number;
-    scan(): TreeCursor;
+    scan(top?: number): TreeCursor;
     addTraversal(traversal: Traversal): () => void;
     clear(): void;
     loadNode(path: string, data: Uint8Array | null, aclId: number, stat: StoredStat): boolean;

@@ -3,10 +3,11 @@ import { pino, stdTimeFunctions, type Logger } from 'pino'
 import type { ServerSettings } from '@zabra/server/settings'
 import { apacheLine } from './apache-format.ts'
 import type { LogLevel } from './command.ts'
+import { KeptLines } from './last-lines.ts'
 import { LogOutput } from './log-output.ts'
 
-/** A logger that counts the lines it could not write. */
-export type OutputLogger = Logger & { readonly lost: number }
+/** A logger that counts the lines it could not write, and keeps the last ones. */
+export type OutputLogger = Logger & { readonly lost: number; readonly lastLines: KeptLines }
 
 export type LogFormat = NonNullable<ServerSettings['logFormat']>
 
@@ -25,8 +26,16 @@ export async function createLogger(
       'Lines before this one are lost: the reader of the log was too slow',
     ),
   )
+  // As JSON, whatever the format: without the colours of a terminal.
+  const lastLines = new KeptLines()
   const options = { level, base: null, redact: ['*.password', 'password', 'superDigest', '*.superDigest'] }
   const formatLine = await formatterOf(format, colorize)
+  const destination = {
+    write(line: string): void {
+      lastLines.add(line)
+      output.write(formatLine === undefined ? line : formatLine(line))
+    },
+  }
   const logger: Logger =
     formatLine === undefined
       ? pino(
@@ -35,10 +44,13 @@ export async function createLogger(
             timestamp: stdTimeFunctions.isoTime,
             formatters: { level: (label: string) => ({ level: label }) },
           },
-          output,
+          destination,
         )
-      : pino(options, { write: (line: string) => output.write(formatLine(line)) })
-  return Object.defineProperty(logger, 'lost', { get: () => output.lost }) as OutputLogger
+      : pino(options, destination)
+  return Object.defineProperties(logger, {
+    lost: { get: () => output.lost },
+    lastLines: { value: lastLines },
+  }) as OutputLogger
 }
 
 /** Resolves to a function that formats a line of JSON; undefined for JSON. */

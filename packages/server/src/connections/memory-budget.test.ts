@@ -222,6 +222,33 @@ describe('MemoryBudget', () => {
     expect(cut.length).toBe(before)
   })
 
+  it('counts the last lines of the log, up to a sixteenth of it', () => {
+    const cutsWith = (bytes: number, held: number): number => {
+      const lastLines = { bytes, *[Symbol.iterator]() {} }
+      const budget = new MemoryBudget({
+        bytes: 1600,
+        system: fixedSystem,
+        logger: { ...silentLogger, lastLines },
+        clock: new ManualClock(),
+        runLater() {},
+        sessions: () => 0,
+      })
+      const holder = {
+        host: '10.0.0.1',
+        port: 1,
+        sessionId: 1n,
+        chargedBytes: 0,
+        countMemory() {},
+        memoryUse: () => ({}),
+        destroy: () => budget.charge(holder, 0),
+      } as unknown as MemoryHolder
+      budget.charge(holder, held)
+      return budget.cuts
+    }
+    expect([cutsWith(0, 1600), cutsWith(50, 1550), cutsWith(1 << 20, 1500)]).toEqual([0, 0, 0])
+    expect([cutsWith(0, 1601), cutsWith(50, 1551), cutsWith(1 << 20, 1501)]).toEqual([1, 1, 1])
+  })
+
   it('refuses sessions while the heap is nearly full, and looks at it ten times a second at most', () => {
     let used = 91
     const heap = vi.fn(() => ({ used, external: 0 }))

@@ -13,6 +13,8 @@ const MAX_DERIVED_BYTES = 2 ** 31
 const DEFAULT_BYTES = 2 ** 29
 /** Memory of a session in bytes: its table entries, its place among the deadlines. */
 export const SESSION_BYTES = 600
+/** The largest part of the budget that the last lines of the log count for: clients make the server write them. */
+const LOG_PART = 1 / 16
 /** Once one is cut, more are until this part of the budget is used. */
 const CUT_TO = 0.95
 /** Connections that are logged each for itself when many are cut at once. */
@@ -42,7 +44,8 @@ export interface MemoryBudgetOptions {
 }
 
 /**
- * Counts the memory that clients hold: watches, identities, replies that they do not read, incomplete and waiting requests. Cuts the
+ * Counts the memory that clients hold: watches, identities, replies that they do not read, incomplete and waiting requests; beside it the
+ * last lines of the log. Cuts the
  * connections that hold most when the budget is spent, and refuses new sessions when they take half of it or the heap is nearly full.
  *
  * Connections are kept by classes of their size, so that none is looked for among all: one that is cut holds at least 8/9 as much as
@@ -96,7 +99,9 @@ export class MemoryBudget {
   }
 
   get #limitOfConnections(): number {
-    return this.limit - Math.min(this.#options.sessions() * SESSION_BYTES, this.limit / 2)
+    const { sessions, logger } = this.#options
+    const log = Math.min(logger.lastLines?.bytes ?? 0, this.limit * LOG_PART)
+    return this.limit - log - Math.min(sessions() * SESSION_BYTES, this.limit / 2)
   }
 
   /** Cuts at once what makes room for the bytes that have come, and more in later turns. */

@@ -1,4 +1,4 @@
-import type { Clock, Logger, LogLevel } from '@zabra/runtime'
+import type { Clock, LastLines, Logger, LogLevel } from '@zabra/runtime'
 import { LogLevels } from './log-levels.ts'
 import { eventOf, type NamedEvent } from './parts.ts'
 import { RecentEvents } from './recent-events.ts'
@@ -51,6 +51,10 @@ export class EventLogger implements Logger {
 
   get lost(): number | undefined {
     return this.#logger.lost
+  }
+
+  get lastLines(): LastLines | undefined {
+    return this.#logger.lastLines
   }
 
   error(context: object, message: string): void {

@@ -91,7 +91,7 @@ export const connectionRows = {
       'a quarter of the heap or of the memory of the container, whichever is smaller; 2 GiB at most',
     apacheDefault: 'no such limit',
     description:
-      'Memory for watches, identities, unread replies, incomplete and waiting requests of all clients together, and for sessions. When it is spent, the connections that hold most are closed.',
+      'Memory for watches, identities, unread replies, incomplete and waiting requests of all clients together, for sessions, and for the last lines of the log. When it is spent, the connections that hold most are closed.',
   }),
   dataMemoryBytes: row({
     group: requests,

@@ -30,6 +30,7 @@ import { HealthProbes } from './health-probes.ts'
 import { javaJson, type JsonValue } from './java-json.ts'
 import { SessionPages } from './session-pages.ts'
 import { RestoreTooLargeError, Restores } from './restore-command.ts'
+import { SupportBundles } from './support-bundle.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { DiskFigures } from './disk-figures.ts'
 import { MetricsText } from './metrics-text.ts'
@@ -103,6 +104,7 @@ export class AdminServer {
   #lastRestoreAt = -Infinity
   readonly #restores: Restores
   readonly #eventStreams: EventStreams
+  readonly #bundles: SupportBundles
 
   /** Without `audit` no request is recorded. `log` is the logger of the platform, `recovery` what the server counts as it reads its data. */
   constructor(
@@ -133,6 +135,7 @@ export class AdminServer {
     this.#eventStreams = new EventStreams(log.events, platform.clock, settings.adminIdleTimeoutMs)
     this.#proxies = new TrustedProxies(settings.adminTrustedProxies)
     this.#probes = new HealthProbes({ settings, platform, recovery, target: () => this.#target })
+    this.#bundles = new SupportBundles(platform)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, (address) => {
       platform.logger.info({ address }, 'A login to the HTTP port was refused')
@@ -387,6 +390,8 @@ export class AdminServer {
           restores: this.#restores,
           eventStreams: this.#eventStreams,
           liveSettings: this.#liveSettings,
+          bundles: this.#bundles,
+          ask: (asked: string) => this.#ask(asked, request),
         }
         const response = await route.run(call)
         this.reportReadiness()
@@ -396,6 +401,16 @@ export class AdminServer {
       refuseMethod: (method, allowed) =>
         withAllow(problem(405, `${method} is not possible here`, `Use ${allowed.join(' or ')}.`), allowed),
     }
+  }
+
+  /** Answers a GET for the server itself, which has every role. */
+  async #ask(asked: string, caller: HttpRequest): Promise<HttpResponse> {
+    const { pathname: path, searchParams: query } = new URL(asked, 'http://localhost')
+    const request = { ...caller, method: 'GET', path, query, headers: {}, body: NO_BODY }
+    const route = this.#routeOf(request)
+    return route === undefined
+      ? problem(404, 'There is no such operation', `This release has no ${path}.`)
+      : this.#answers.run(() => route.answer(request))
   }
 
   // Metrics
@@ -510,6 +525,10 @@ export class AdminServer {
       body: this.#answers.chunksOf(javaJson(members as JsonValue)),
     }
   }
+}
+
+const NO_BODY: HttpRequest['body'] = {
+  async *[Symbol.asyncIterator]() {},
 }
 
 const GET = ['GET'] as const

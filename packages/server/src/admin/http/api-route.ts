@@ -33,6 +33,10 @@ export interface ApiCall {
   readonly restores: Restores
   readonly eventStreams: EventStreams
   readonly liveSettings: LiveSettings
+  /** Makes bundles for support. */
+  readonly bundles: { begin(call: ApiCall): HttpResponse }
+  /** Answers a GET of this port, as `/api/v1/self` or `/metrics`, with every role. */
+  readonly ask: (target: string) => Promise<HttpResponse>
   /** Makes the pages of a list of sessions, in steps that yield empty strings. */
   readonly sessionPages: { page(server: ServerReport, request: HttpRequest): Generator<string, HttpResponse> }
 }

@@ -16,6 +16,7 @@ import { settingsOf } from './commands.ts'
 import { settingsRoutes } from './settings-api.ts'
 import { memberRoutes } from './member-api.ts'
 import { DEFAULT_PAGE, MAX_PAGE } from './session-pages.ts'
+import { supportBundleRoutes } from './support-bundle-api.ts'
 import { treeRoutes } from './tree-api.ts'
 import { watchRoutes } from './watch-api.ts'
 import { treeFindings, type TreeFindings } from './tree-findings.ts'
@@ -97,6 +98,7 @@ export const apiRoutes: readonly ApiRoute[] = [
   ...eventRoutes,
   ...settingsRoutes,
   ...memberRoutes,
+  ...supportBundleRoutes,
   ...treeRoutes,
   ...watchRoutes,
   {
