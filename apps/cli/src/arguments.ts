@@ -86,3 +86,9 @@ export async function readFileArg(file: string): Promise<Uint8Array> {
     )
   }
 }
+
+/** Parses the id of a session, as commands print it. */
+export function sessionId(text: string): string {
+  if (/^0x[\da-f]{1,16}$/i.test(text)) return text.toLowerCase()
+  throw new InvalidArgumentError('Expected a session id in hexadecimal, such as 0x1000018f5ff0000.')
+}

@@ -12,7 +12,7 @@ const hasProgram = (name: string): boolean => spawnSync(name, ['--version']).sta
 
 describe('complete', () => {
   it.each([
-    [['wat'], ['watch']],
+    [['wat'], ['watch', 'watches']],
     [
       ['quota', ''],
       ['list', 'set', 'del', 'help'],

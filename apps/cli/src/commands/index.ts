@@ -82,6 +82,8 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
       entry('admin', async () => (await import('./admin.ts')).admin),
       entry('events', async () => (await import('./events.ts')).events),
       entry('top', async () => (await import('./top.ts')).top),
+      entry('watches', async () => (await import('./watches.ts')).watches),
+      entry('support-bundle', async () => (await import('./support-bundle.ts')).supportBundle),
       entry('connection', async () => (await import('./session.ts')).connection),
     ],
   ],

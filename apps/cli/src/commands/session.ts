@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander'
+import { sessionId } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
@@ -84,9 +84,4 @@ async function list(
   }
   if (!json && rows.length === 0) note(io, 'there are none on this server')
   else if (!json) printTable(io, ['session', 'client', 'timeout ms', 'ephemerals', 'watches', 'last'], rows)
-}
-
-function sessionId(text: string): string {
-  if (/^0x[\da-f]{1,16}$/i.test(text)) return text.toLowerCase()
-  throw new InvalidArgumentError('Expected a session id in hexadecimal, such as 0x1000018f5ff0000.')
 }

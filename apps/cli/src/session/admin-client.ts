@@ -42,12 +42,13 @@ export interface AdminRequest {
 
 /**
  * The operations that are answered once something is done, and how long that may take, in milliseconds: a whole snapshot is on the disk
- * of the server, another member leads, a quorum has committed a change of the members.
+ * of the server, another member leads, a quorum has committed a change of the members. A bundle is silent while the server makes a part of it.
  */
 const LONG_OPERATIONS: readonly (readonly [operation: RegExp, ms: number])[] = [
   [/^POST \/api\/v1\/snapshots$/, 600_000],
   [/^POST \/api\/v1\/leader\/transfer$/, 120_000],
   [/^(?:POST|DELETE) \/api\/v1\/members\b/, 120_000],
+  [/^GET \/api\/v1\/support-bundle$/, 150_000],
 ]
 
 /** Sends requests to the HTTP port of a server, with the identity of the user. */

@@ -1,0 +1,64 @@
+import { open, rm, type FileHandle } from 'node:fs/promises'
+import type { CommandModule, Context } from '../context.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { note, print, printJson } from '../io.ts'
+import { readLastFile } from '../files/tar-file.ts'
+import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+
+interface Flags extends AdminFlags {
+  readonly output?: string
+}
+
+/** Only the owner of the file may read it. */
+const PRIVATE_MODE = 0o600
+
+/** `zabra support-bundle`: what support asks for, in one file. */
+export const supportBundle: CommandModule = (program, context) => {
+  withAdminOption(program.command('support-bundle'))
+    .description('collect what support asks for about a server, without data and secrets, in a file')
+    .option('-o, --output <file>', 'write to this new file (default: zabra-ID-TIME.tar.gz)')
+    .addHelpText('after', HELP)
+    .action((flags: Flags) => collect(context, flags))
+}
+
+const HELP = `
+Needs the role admin. Prints the manifest, which lists what is in the file and what is left out. Paths
+of nodes, addresses and names of users may be in it: look at it before you pass it on.`
+
+async function collect(context: Context, flags: Flags): Promise<void> {
+  const { io, options } = context
+  const admin = openAdmin(context, flags)
+  const { headers, chunks } = await admin.request('GET', '/api/v1/support-bundle')
+  // The name comes from the server: it is that of a file of this folder, or none.
+  const [, named] = /filename="(zabra-[\w-]+\.tar\.gz)"/.exec(headers['content-disposition'] ?? '') ?? []
+  const path = flags.output ?? named ?? 'zabra-support.tar.gz'
+  const file = await create(path)
+  try {
+    for await (const chunk of chunks) await file.writeFile(chunk)
+    await file.sync()
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  } finally {
+    await file.close()
+  }
+  const manifest = await readLastFile(path, 'MANIFEST.txt').catch(() => undefined)
+  if (manifest === undefined)
+    throw new Failure(
+      `${path} is no complete bundle: it has no manifest at its end. Run the command again.`,
+      ExitCode.refused,
+    )
+  if (options().json) return printJson(io, { file: path, manifest })
+  print(io, manifest.trimEnd())
+  note(io, `the bundle is in ${path}`)
+}
+
+async function create(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'wx', PRIVATE_MODE)
+  } catch (error) {
+    const { code = 'UNKNOWN' } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') throw new UsageError(`${path} exists already. Name another file with --output.`)
+    throw new UsageError(`${path} cannot be written (${code}). Name another file with --output.`)
+  }
+}
