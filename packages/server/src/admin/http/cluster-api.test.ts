@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
 import { hideExtensions } from '../../ensemble/testing/hide-extensions.ts'
+import type { ServerSettings } from '../../settings/index.ts'
 import { TestServer } from '../../testing/test-server.ts'
 
 interface Cluster {
@@ -63,11 +64,16 @@ describe('/api/v1/cluster', () => {
     expect(member.ageMs).toBeGreaterThanOrEqual(5000)
   })
 
-  it('says that members on its own host that make no reports have no client address, and does not ask itself for them', async () => {
-    ensemble = new Ensemble(3)
+  /** Starts three members that make no reports. */
+  async function startWithoutReports(settings: Partial<ServerSettings> = {}): Promise<void> {
+    ensemble = new Ensemble(3, settings)
     hideExtensions(ensemble)
     for (const member of ensemble.members.values()) await member.start()
     await ensemble.allServe()
+  }
+
+  it('says that members on its own host that make no reports have no client address, and does not ask itself for them', async () => {
+    await startWithoutReports()
     const { members } = await ask(1)
     for (const { id, state, problem } of members)
       expect([id, state, problem]).toEqual(
@@ -78,18 +84,18 @@ describe('/api/v1/cluster', () => {
   })
 
   it('says how to give them one where the configuration of the last change counts, which does what it says', async () => {
-    ensemble = await Ensemble.start(3, { reconfigEnabled: true, adminRoleAdmin: ['ip:127.0.0.1'] })
+    await startWithoutReports({ reconfigEnabled: true, adminRoleAdmin: ['ip:127.0.0.1'] })
     const second = (await ask(1)).members.find(({ id }) => id === 2)!
     const advised = /zabra member add '(.*);2181'$/.exec(second.problem!)![1]!
     expect(advised).toBe('2=127.0.0.1:2002:3002:participant')
     const body = JSON.stringify({ member: `${advised};4002` })
     let status = 0
-    void ensemble
+    void ensemble!
       .member(1)
       .http.request('/api/v1/members', { method: 'POST', body })
       .then((answer) => (status = answer.status))
-    await ensemble.until('the change', () => status === 200)
-    await ensemble.advance(2000)
+    await ensemble!.until('the change', () => status === 200)
+    await ensemble!.advance(2000)
     expect((await ask(1)).members.find(({ id }) => id === 2)).toMatchObject({ problem: null })
   })
 
