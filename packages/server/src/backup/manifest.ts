@@ -93,7 +93,7 @@ export const MANIFESTS = 'manifest'
 /** Returns a zxid for the name of a file, so that names sort as zxids do. */
 export const sortable = (value: Zxid): string => formatZxid(value).padStart(14, '0')
 
-/** Returns the file of a manifest. That of a merged part is never that of a part which it replaces, whoever writes them. */
+/** Returns the file of a manifest. That of a merged part is never that of a part which it replaces, whichever member writes them. */
 export function manifestName(manifest: Manifest): string {
   const { kind } = manifest
   const end = sortable(kind === 'snapshot' ? manifest.zxid : manifest.upTo)

@@ -185,7 +185,7 @@ export class ClusterIdentity {
     await this.#store(cluster)
   }
 
-  /** What others are told counts from here on, so the id is stored first. */
+  /** What other members have received counts from here on, so the id is stored first. */
   async #store(cluster: ClusterId): Promise<void> {
     const { platform, database } = this.#options
     const written = this.#written.then(() =>

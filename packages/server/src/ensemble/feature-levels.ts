@@ -130,7 +130,7 @@ export class FeatureLevels implements FeatureReport {
     return this.#authority?.finalize(level)
   }
 
-  /** What others are told counts from here on, so the levels are stored first. One write runs after the other. */
+  /** What other members have received counts from here on, so the levels are stored first. One write runs after the other. */
   async #store(change: (own: FeatureState) => FeatureState): Promise<void> {
     const written = this.#written.then(async () => {
       const changed = change(this.#state)

@@ -281,7 +281,7 @@ describe('GET /api/v1/cluster', () => {
     expect(member(await ask(ensemble, leader), wrong!)).toMatchObject({ state: 'follower', problem: null })
   })
 
-  it('makes members send nothing while nobody asks, and once a second however many ask', async () => {
+  it('makes members send nothing while no member asks, and once a second however many ask', async () => {
     const ensemble = await start(3)
     let packets = 0
     ensemble.rewrite = (_, bytes) => {

@@ -99,7 +99,7 @@ describe('a leader that is asked for reports', () => {
     expect(answersOf(first)[0]!.map((member) => 'ageMs' in member && member.ageMs)).toEqual([300, 300, 0])
   })
 
-  it('sends nothing while nobody asks', async () => {
+  it('sends nothing while no member asks', async () => {
     await advance(60_000)
     expect([ownReports, ...learners.map(({ sent }) => sent.length)]).toEqual([0, 0, 0])
   })
@@ -194,7 +194,7 @@ describe('a leader that is asked for reports', () => {
     ])
   })
 
-  it('answers nobody once its role has ended', async () => {
+  it('sends no answer once its role has ended', async () => {
     const [first] = learners as [FakeLearner]
     await ask(first)
     rounds.end()

@@ -91,7 +91,7 @@ export class ReportRounds {
     if (this.#round?.missing.delete(learner) === true) this.#finishIfComplete()
   }
 
-  /** Answers nobody any more: the role ends. */
+  /** Sends no more answers: the role ends. */
   end(): void {
     this.#hasEnded = true
     this.#cancelStart?.()

@@ -314,7 +314,7 @@ export const logEvents = {
   'quorum.secret-shared': info('All members share a secret. The passwords of new sessions follow from it'),
   'quorum.secret-incomplete': warn(
     'Servers take no part in the secret of sessions: they run Apache ZooKeeper, or did not prove who they are. Until they leave, the passwords of new sessions follow from their ids, which the stats of ephemeral nodes show',
-    'Whoever can read an ephemeral node can take over the session of its owner.',
+    'A client that can read an ephemeral node can take over the session of its owner.',
     'Replace members that run Apache ZooKeeper, and let members log in (`quorumSecretFile`) or use TLS.',
   ),
   'quorum.secret-not-stored': warn(

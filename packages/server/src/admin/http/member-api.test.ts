@@ -295,7 +295,7 @@ it('a change is audited as one that came over HTTP, with its caller', async () =
 })
 
 describe('a change of the members without an outcome', () => {
-  /** Begins a change at a member whose proposals are committed by nobody. */
+  /** Begins a change at a member whose proposals are not committed. */
   async function begin(id: number, isAtLeader: boolean): Promise<{ readonly answer: Promise<Answer> }> {
     const never = new Promise<void>(() => {})
     for (const each of ensemble.members.keys())

@@ -345,7 +345,7 @@ async function fileOf(disk: Disk, folder: string, name: string): Promise<ListedF
 
 // Manifest
 
-const LEFT_OUT = `- the data of nodes, and their access control lists with the digests in them: nobody needs them to help
+const LEFT_OUT = `- the data of nodes, and their access control lists with the digests in them: they are not needed to help
 - passwords, keys, tokens and secrets: settings that hold one say (set, not shown); files are listed, not copied
 - lines of the log have no data, passwords, digests and tokens: the server never writes them
 - dump, stat, watches and watches_by_path of ZooKeeper: they have no bound; /api/v1/sessions and /api/v1/watches have pages

@@ -66,7 +66,7 @@ describe('the caller of a request', () => {
     ['it ends with a comma', '5.6.7.8,'],
     ['it names proxies alone', '10.0.0.3, 10.0.0.2'],
     ['it names a host', 'client.example'],
-    ['it names nobody', 'unknown'],
+    ['it names no address', 'unknown'],
     ['an address is signed', '+5.6.7.8'],
     ['an address has leading zeros', '05.6.7.8'],
     ['an address is too large', '5.6.7.256'],
