@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { expectSameTrees, writeThroughAll } from './ensemble/same-trees.ts'
-import { masterOf, waitForMaster } from './ensemble/observer-master.ts'
-import { Ensemble, sync, until } from './ensemble/ensemble.ts'
+import { followMaster, waitForMaster } from './ensemble/observer-master.ts'
+import { Ensemble, sync } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/requirements.ts'
 import { bytes } from './harness/bytes.ts'
 import { Client, ConnectionLost, createBody } from './harness/client.ts'
@@ -10,15 +10,6 @@ import { freePort } from './harness/ports.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
 let ensemble: Ensemble
-
-/** Waits until an observer follows member 1 after an election. One that did not reach it within a tick follows the leader, and is restarted. */
-async function followAgain(id: number): Promise<void> {
-  await until(`observer ${id} to follow a member`, async () => (await masterOf(ensemble, id)) > 0, 60_000)
-  if ((await masterOf(ensemble, id)) === 1) return
-  await ensemble.kill(id)
-  await ensemble.start(id)
-  await waitForMaster(ensemble, id, 1)
-}
 
 /** Starts voters 1 to 3, of which 3 leads and only 1 is an observer master, and the observers 4 and 5. */
 async function start(kinds: readonly Kind[]): Promise<void> {
@@ -43,21 +34,21 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
   ])('%s, beside %s and the leader %s, serves observers of both kinds', async (...kinds) => {
     await start(kinds)
     expect(await ensemble.leader()).toBe(3)
-    for (const id of [4, 5]) await waitForMaster(ensemble, id, 1)
+    for (const id of [4, 5]) await followMaster(ensemble, id, 1)
     await writeThroughAll(ensemble, 'first')
     await expectSameTrees(ensemble)
     // The observers are down while others write, and restart.
     await ensemble.kill(4, 5)
     await writeThroughAll(ensemble, 'without')
     await ensemble.start(4, 5)
-    for (const id of [4, 5]) await waitForMaster(ensemble, id, 1)
+    for (const id of [4, 5]) await followMaster(ensemble, id, 1)
     await writeThroughAll(ensemble, 'again')
     await expectSameTrees(ensemble)
     // After a new leader election the follower serves its observers again.
     await ensemble.kill(3)
     await ensemble.leader()
     await ensemble.start(3)
-    for (const id of [4, 5]) await followAgain(id)
+    for (const id of [4, 5]) await followMaster(ensemble, id, 1)
     await writeThroughAll(ensemble, 'later')
     await expectSameTrees(ensemble)
   })
@@ -69,7 +60,7 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
     '%s, beside %s and the leader %s, rejects writes over the old connection of a moved session',
     async (...kinds) => {
       await start(kinds)
-      for (const id of [4, 5]) await waitForMaster(ensemble, id, 1)
+      for (const id of [4, 5]) await followMaster(ensemble, id, 1)
       let before = await ensemble.connect(4)
       const resume = before.session
       await before.create('/begun', '')
@@ -95,7 +86,7 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
 
   it('is killed, and Zabra observers follow the leader', async () => {
     await start([reference, 'zabra', 'zabra', 'zabra', 'zabra'])
-    for (const id of [4, 5]) await waitForMaster(ensemble, id, 1)
+    for (const id of [4, 5]) await followMaster(ensemble, id, 1)
     await ensemble.kill(1)
     for (const id of [4, 5]) await waitForMaster(ensemble, id, 3)
     await writeThroughAll(ensemble, 'at the leader')

@@ -5,7 +5,7 @@ import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { runUnderLoad } from './ensemble/load-run.ts'
-import { waitForMaster } from './ensemble/observer-master.ts'
+import { followMaster } from './ensemble/observer-master.ts'
 import { expectSameTrees, outputs, writeThroughAll } from './ensemble/same-trees.ts'
 import { freePort } from './harness/ports.ts'
 import { seedFromEnv } from './harness/prng.ts'
@@ -247,7 +247,7 @@ const suite = (apache: Kind, { rolls }: { readonly rolls: boolean }): void => {
       await ensemble.start(1)
       await ensemble.start(...observerIds)
       expect(await ensemble.leader()).toBe(3)
-      for (const id of observerIds) await waitForMaster(ensemble, id, 1)
+      for (const id of observerIds) await followMaster(ensemble, id, 1)
       await writeThroughAll(ensemble, 'behind')
       await expectSameTrees(ensemble)
     },
