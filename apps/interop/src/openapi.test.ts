@@ -48,11 +48,11 @@ describeWith(['schemathesis'], 'requests that are derived from the OpenAPI docum
       ]
       const cwd = scratch('requests')
       writeFileSync(join(cwd, 'schemathesis.toml'), ENDING_STREAMS)
-      const { code, output } = await run(schemathesis, ['run', ...argv], { timeoutMs: 120_000, cwd })
+      const { code, output } = await run(schemathesis, ['run', ...argv], { timeoutMs: 600_000, cwd })
       expect(code, output).toBe(0)
       expect((await fetch(`${url}/livez`)).status).toBe(200)
       await server.stop()
     },
-    150_000,
+    630_000,
   )
 })
