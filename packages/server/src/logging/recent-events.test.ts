@@ -64,6 +64,16 @@ describe('the recent events', () => {
     expect(kept().at(-1)).toMatchObject({ session: '0x50' })
   })
 
+  it('about paths that differ are alike: clients choose these', () => {
+    for (let i = 0; i < 1000; i++) {
+      const path = `/${'x'.repeat(i)}`
+      logger.warn({ id: 'quota.exceeded', path }, `${path} goes beyond its limit of 1 nodes`)
+    }
+    expect(kept().length).toBe(10)
+    clock.advance(60_000)
+    expect(kept().at(-1)).toMatchObject({ id: 'quota.exceeded', times: 990 })
+  })
+
   it('are 512 at most', () => {
     for (let i = 0; i < 600; i++) {
       logger.info({ i }, 'Looking for a leader')

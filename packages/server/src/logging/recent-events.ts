@@ -10,6 +10,8 @@ const KEPT = 512
 const MAX_CHARS = 4096
 /** Numbers of a process begin at the milliseconds since 1970 times this: those of a later one are above all of an earlier one. */
 const NUMBERS_PER_MS = 1000
+/** The message of an event that has many sentences: those of other events are alike, whatever path or number they name. */
+const SENTENCE = /^\{[^}]*\}$/
 /** Names of fields whose values are never shown, although none should be there. */
 const SECRETS: ReadonlySet<string> = new Set(['password', 'superDigest'])
 
@@ -66,7 +68,7 @@ export class RecentEvents {
   /** Keeps an event, or counts it for the end of the minute. */
   add(level: LogLevel, event: NamedEvent, context: Readonly<Record<string, unknown>>, message: string): void {
     const { times } = context
-    const kind = message === event.message ? '' : kindOf(message)
+    const kind = SENTENCE.test(event.message) ? kindOf(message) : ''
     const count = typeof times === 'number' ? times : 1
     const addRest = (rest: number): void => this.#add(level, event, { ...context, times: rest }, message)
     if (this.#repeats.admits(event.id, kind, addRest, count)) this.#add(level, event, context, message)
