@@ -161,6 +161,19 @@ describe('PATCH /api/v1/settings', () => {
     expect(audit.match(/operation=PATCH/g)).toHaveLength(3)
   })
 
+  it('goes on to record who changes what also where the file would not: audit.events', async () => {
+    await start(
+      { auditEnabled: true, auditFile: '/data/audit.log', auditEvents: ['writes'] },
+      new MemoryDisk(),
+    )
+    expect((await patch({ 'audit.events': 'writes,admin' })).status).toBe(200)
+    expect(await patch({ 'audit.events': null })).toMatchObject({
+      status: 409,
+      detail: expect.stringContaining('admin cannot leave'),
+    })
+    expect((await settings())['audit.events']).toMatchObject({ value: 'writes, admin', atStart: 'writes' })
+  })
+
   it('needs the role admin', async () => {
     await start({ adminRoleAdmin: [], adminRoleOperate: ['ip:127.0.0.1'] })
     expect(await patch({ 'slow.request.ms': 7 })).toMatchObject({ status: 401 })

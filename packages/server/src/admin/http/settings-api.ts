@@ -1,7 +1,7 @@
 import type { HttpResponse } from '@zabra/runtime'
 import { closestMatch } from '../../settings/closest-match.ts'
 import { rowOf, settingNames, type SettingName } from '../../settings/index.ts'
-import { changeableNames } from '../../settings/live-settings.ts'
+import { changeableNames, type SettingChange } from '../../settings/live-settings.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { readObject } from './json-body.ts'
 
@@ -79,14 +79,14 @@ async function changeSettings({ request, liveSettings, logger, target }: ApiCall
       )
     wanted.set(name, value)
   }
-  const unseen = unseenBy(wanted.get('auditEvents'), target.settings.auditEvents)
+  const changes = liveSettings.plan(wanted)
+  const unseen = unseenAfter(changes, target.settings.auditEvents)
   if (unseen.length > 0)
     return problem(
       409,
       'The audit must go on',
       `${unseen.join(' and ')} cannot leave audit.events while the server runs: they record changes such as this one. Keep them, or change the file, and restart the server.`,
     )
-  const changes = liveSettings.plan(wanted)
   if (changes.length > 0) {
     const changed = changes.map(({ key, from, to }) => `${key}: ${from ?? 'unset'} → ${to ?? 'unset'}`)
     logger.info({ changed: changed.join(', ') }, 'Settings were changed, until the next start')
@@ -99,9 +99,11 @@ async function changeSettings({ request, liveSettings, logger, target }: ApiCall
   })
 }
 
-/** Returns the categories of changes over HTTP that would be recorded no more. */
-function unseenBy(wanted: unknown, recorded: readonly string[]): readonly string[] {
-  const next = Array.isArray(wanted) ? (wanted as readonly string[]) : recorded
+/** Returns the categories that record changes over HTTP, and would not be recorded any more. */
+function unseenAfter(changes: readonly SettingChange[], recorded: readonly string[]): readonly string[] {
+  const change = changes.find(({ name }) => name === 'auditEvents')
+  if (change === undefined) return []
+  const next = rowOf('auditEvents').type.read(change.to ?? '') as readonly string[]
   return ['admin', 'config'].filter((category) => recorded.includes(category) && !next.includes(category))
 }
 
