@@ -846,25 +846,58 @@ describe('an ensemble with a target of backups', () => {
   })
 })
 
+/** Chunks of 1000 bytes at a rate, with a clock that waits for nothing. */
+function pacedChunks(bytesPerSecond: () => number) {
+  let isStopped = false
+  const clock = {
+    now: 0,
+    monotonic: () => clock.now,
+    after: (ms: number, _: string, action: () => void) => {
+      clock.now += ms
+      action()
+      return () => {}
+    },
+  }
+  async function* chunks() {
+    for (;;) yield new Uint8Array(1000)
+  }
+  const source = paced(chunks(), { clock, bytesPerSecond, isStopped: () => isStopped })
+  return { clock, next: () => source.next(), stop: () => (isStopped = true) }
+}
+
 describe('paced', () => {
   it('passes chunks on at its rate, and ends when the server stops', async () => {
-    let [now, isStopped] = [0, false]
-    const clock = {
-      monotonic: () => now,
-      after: (ms: number, _: string, action: () => void) => {
-        now += ms
-        action()
-        return () => {}
-      },
+    const { clock, next, stop } = pacedChunks(() => 10_000)
+    for (let i = 0; i < 11; i++) await next()
+    expect(clock.now).toBe(1000)
+    stop()
+    await expect(next()).rejects.toThrow('The server stops')
+  })
+
+  it('takes another rate within a second, and ends within a second when the server stops', async () => {
+    const { clock, next } = pacedChunks(() => (clock.now < 5000 ? 1 : 0))
+    await next()
+    await next()
+    expect(clock.now).toBe(5000)
+    const stopping = pacedChunks(() => 1)
+    await stopping.next()
+    stopping.stop()
+    await expect(stopping.next()).rejects.toThrow('The server stops')
+    expect(stopping.clock.now).toBe(1000)
+  })
+
+  it('takes a lower rate at once, though its source was slower than the rate before', async () => {
+    let rate = 1_000_000
+    const { clock, next } = pacedChunks(() => rate)
+    for (let i = 0; i < 100; i++) {
+      await next()
+      clock.now += 1000
     }
-    async function* chunks() {
-      for (;;) yield new Uint8Array(1000)
-    }
-    const paced1 = paced(chunks(), { clock, bytesPerSecond: 10_000, isStopped: () => isStopped })
-    for (let i = 0; i < 11; i++) await paced1.next()
-    expect(now).toBe(1000)
-    isStopped = true
-    await expect(paced1.next()).rejects.toThrow('The server stops')
+    rate = 100
+    await next()
+    const before = clock.now
+    for (let i = 0; i < 3; i++) await next()
+    expect(clock.now - before).toBeGreaterThan(25_000)
   })
 
   it('writes few snapshots to its own disk while the target has no space for them', async () => {

@@ -575,7 +575,7 @@ class TargetBackups {
   #source(): BackupSource {
     const limit = {
       clock: this.#platform.clock,
-      bytesPerSecond: this.#settings.backupRateBytes,
+      bytesPerSecond: () => this.#settings.backupRateBytes,
       isStopped: () => this.#isClosed,
     }
     return localSource(
