@@ -99,6 +99,26 @@ describe('a leader that is asked for reports', () => {
     expect(answersOf(first)[0]!.map((member) => 'ageMs' in member && member.ageMs)).toEqual([300, 300, 0])
   })
 
+  it('makes one answer for all that ask, each with the number of its own request', async () => {
+    const sent: (Uint8Array | null | undefined)[] = []
+    const numbers: number[] = []
+    learners = [3, 4, 6].map((id) =>
+      learner(id, {
+        send(_type, _zxid, data) {
+          const packet = decodeLeaderReportPacket(data!)!
+          if (packet.kind === 'collect') return
+          sent.push(data)
+          numbers.push(packet.number)
+          expect(shown(packet.members)).toContainEqual([SELF, [SELF, 1]])
+        },
+      }),
+    )
+    for (const [index, one] of learners.entries()) await ask(one, [7, 2 ** 40, -1][index])
+    await advance(COLLECT_MS)
+    expect(numbers).toEqual([7, 2 ** 40, -1])
+    expect(new Set(sent).size).toBe(1)
+  })
+
   it('sends nothing while no member asks', async () => {
     await advance(60_000)
     expect([ownReports, ...learners.map(({ sent }) => sent.length)]).toEqual([0, 0, 0])

@@ -4,6 +4,7 @@ import {
   encodeLeaderReportPacket,
   NO_ZXID,
   PacketType,
+  setReportNumber,
   type LeaderReportPacket,
   type LearnerReportPacket,
   type ReportOfMember,
@@ -50,7 +51,8 @@ type Answer = Extract<LeaderReportPacket, { kind: 'answer' }>
 /** A request for reports, and what takes the answer. */
 interface Asker {
   readonly number: number
-  readonly take: (answer: Answer) => void
+  /** `encoded` returns the packet of the answer, which the next asker gets with another number. */
+  readonly take: (answer: Answer, encoded: () => Uint8Array) => void
 }
 
 /**
@@ -76,7 +78,7 @@ export class ReportRounds {
     if (packet.kind === 'report') return this.#received(learner, packet.number, packet.members)
     if (!this.#options.isMember(learner.serverId) || !learner.isUpToDate) return
     const { number } = packet
-    const take = (answer: Answer): void => this.#send(learner, answer)
+    const take: Asker['take'] = (_, encoded) => learner.send(PacketType.memberReport, NO_ZXID, encoded())
     this.#add(learner, { number, take })
   }
 
@@ -135,7 +137,8 @@ export class ReportRounds {
     }
     for (const learner of asked) round.missing.add(learner)
     // A send that fails removes its learner at once.
-    for (const learner of asked) this.#send(learner, { kind: 'collect', number })
+    for (const learner of asked)
+      learner.send(PacketType.memberReport, NO_ZXID, encodeLeaderReportPacket({ kind: 'collect', number }))
     void own().then((members) => {
       if (this.#round !== round || members === undefined) return
       this.#keep(members)
@@ -188,10 +191,11 @@ export class ReportRounds {
         ? { id, report: undefined, reason: found }
         : { id, report: found.report, ageMs: now - found.at },
     )
-    for (const { number, take } of askers) take({ kind: 'answer', number, members })
-  }
-
-  #send(learner: ReportingLearner, packet: LeaderReportPacket): void {
-    learner.send(PacketType.memberReport, NO_ZXID, encodeLeaderReportPacket(packet))
+    let packet: Uint8Array | undefined
+    for (const { number, take } of askers) {
+      const answer = { kind: 'answer', number, members } as const
+      // All get the same, of up to 256 KiB: it is made once, and copied into the buffer of each connection.
+      take(answer, () => setReportNumber((packet ??= encodeLeaderReportPacket(answer)), number))
+    }
   }
 }

@@ -56,6 +56,7 @@ export {
   encodeLearnerReportPacket,
   MAX_REPORT_BYTES,
   MAX_REPORTS_BYTES,
+  setReportNumber,
   type LeaderReportPacket,
   type LearnerReportPacket,
   type ReportOfMember,

@@ -48,6 +48,8 @@ export type ReportsResult =
 const FIELD = 'a report of a member'
 const REQUEST = 1
 const REPLY = 2
+/** The length of the kind, before the number. */
+const KIND_BYTES = 1
 /** The most members in an answer. */
 const MAX_SERVERS = 1000
 const MAX_AGE_MS = 0x7fff_ffff
@@ -78,6 +80,12 @@ export function decodeLeaderReportPacket(data: Uint8Array | null): LeaderReportP
   const { reader, kind, number } = headOf(data)
   if (kind === REQUEST) return { kind: 'collect', number }
   return kind === REPLY ? { kind: 'answer', number, members: readMembers(reader) } : undefined
+}
+
+/** Gives an encoded packet another number, in place. Returns it. */
+export function setReportNumber(packet: Uint8Array, number: number): Uint8Array {
+  new DataView(packet.buffer, packet.byteOffset).setBigInt64(KIND_BYTES, BigInt(number))
+  return packet
 }
 
 function encode(kind: number, number: number, members?: readonly ReportOfMember[]): Uint8Array {
