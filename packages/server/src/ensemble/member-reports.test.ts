@@ -260,6 +260,28 @@ describe('GET /api/v1/cluster', () => {
     ])
   })
 
+  it('counts lag from the leader that members follow, not from one that only says so', async () => {
+    const ensemble = await start(3)
+    const leader = ensemble.leader!
+    const [wrong, other] = others(ensemble, leader)
+    expect(wrong).toBeLessThan(leader)
+    ensemble.rewrite = (id, bytes) =>
+      id === wrong
+        ? new Uint8Array(
+            Buffer.from(
+              Buffer.from(bytes)
+                .toString('latin1')
+                .replace('"state":"follower"', '"state":"leader"  ')
+                .replace(/"zxid":"0x./, '"zxid":"0xf'),
+              'latin1',
+            ),
+          )
+        : bytes
+    const cluster = await ask(ensemble, leader)
+    expect(member(cluster, wrong!)).toMatchObject({ state: 'leader', zxid: expect.stringMatching(/^0xf/) })
+    expect(member(cluster, other!).behindLeader).toBe(0)
+  })
+
   it('closes the connection of a learner whose report is longer than 8 KiB, and shows the others', async () => {
     const ensemble = await start(3)
     const leader = ensemble.leader!

@@ -112,7 +112,10 @@ async function describeCluster({ target, report, members: reports }: ApiCall): P
       ...(other === undefined ? own : describeKnown(other, reports.ageOf(other))),
     }
   })
-  const leaderZxid = described.find(({ state }) => state === 'leader')?.zxid ?? null
+  // One that has lost the others, or lies, says that it leads, too.
+  const leads = ({ id, state }: (typeof described)[number]): boolean =>
+    state === 'leader' && id === (target.leader ?? id)
+  const leaderZxid = described.find(leads)?.zxid ?? null
   const up = described.filter(({ state, participant }) => participant && SERVING.has(state)).length
   return json(200, {
     members: described.map((member) => ({ ...member, behindLeader: lagBehind(member.zxid, leaderZxid) })),

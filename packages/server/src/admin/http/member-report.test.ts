@@ -58,6 +58,7 @@ describe('the report of a member', () => {
     ['disk', { data: { free: 1, size: -1 }, log: null }],
     ['certificates', { client: 'soon', quorum: null, http: null }],
     ['certificates', { client: null, quorum: null }],
+    ['certificates', { client: null, quorum: null, http: '2026-99-99T99:99:99.000Z' }],
     ['memory', { used: 1, limit: 'none' }],
     ['findings', ['disk']],
   ] as const)('is named wrong in %s where that is %j, and taken in the others', (name, value) => {

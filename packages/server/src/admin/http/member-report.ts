@@ -162,7 +162,11 @@ const text: Read<string> = (value) =>
 const zxid: Read<string> = (value) =>
   typeof value === 'string' && /^0x[\da-f]{1,16}$/.test(value) ? value : undefined
 const time: Read<string> = (value) =>
-  typeof value === 'string' && /^\+?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) ? value : undefined
+  typeof value === 'string' &&
+  /^\+?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) &&
+  !Number.isNaN(Date.parse(value))
+    ? value
+    : undefined
 const orNull =
   <T>(read: Read<T>): Read<T | null> =>
   (value) =>
