@@ -1,5 +1,7 @@
+import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { MAX_REPORT_BYTES } from '../core/zab/index.ts'
+import { MemberReports } from './member-reports.ts'
 import { Ensemble } from './testing/ensemble.ts'
 import { hideExtensions } from './testing/hide-extensions.ts'
 
@@ -50,6 +52,9 @@ const HEAD = Buffer.from('00007a05ffffffffffffffff', 'hex')
 
 /** The length of the first report in a packet, behind length, kind, number, count, id, reason and age. */
 const LENGTH_OFFSET = HEAD.length + 4 + 1 + 8 + 4 + 8 + 1 + 4
+
+/** The id of the first member in a packet, behind length, kind, number and count. */
+const ID_OFFSET = HEAD.length + 4 + 1 + 8 + 4
 
 /** Returns the positions of packets about reports in what a member sends. */
 function reportsIn(bytes: Uint8Array): number[] {
@@ -282,6 +287,44 @@ describe('GET /api/v1/cluster', () => {
     expect(member(cluster, other!).behindLeader).toBe(0)
   })
 
+  it.each([
+    [
+      'a voter, of an observer that is connected to the leader',
+      2,
+      4,
+      'it has not reported to the leader within a second',
+    ],
+    ['an observer, of another one', 4, 5, 'it is not connected to the leader'],
+  ])('does not count what is said by %s', async (_, sender, about, reason) => {
+    const ensemble = await start(5, { observers: [4, 5] })
+    const leader = ensemble.leader!
+    const from = sender === leader ? 1 : sender
+    if (about === 4) ensemble.member(4).silence()
+    else await ensemble.member(5).stop()
+    ensemble.rewrite = (id, bytes) => {
+      const changed = bytes.slice()
+      if (id === from)
+        for (const at of reportsIn(bytes)) new DataView(changed.buffer).setInt32(at + ID_OFFSET + 4, about)
+      return changed
+    }
+    const { members } = await ask(ensemble, leader)
+    expect(members.find(({ id }) => id === about)).toMatchObject({ state: 'unknown', reason })
+  })
+
+  it('is answered at once when the leader is lost that was asked', async () => {
+    const ensemble = await start(3)
+    const leader = ensemble.leader!
+    const [asked, other] = others(ensemble, leader)
+    makeUnknown(ensemble, leader)
+    ensemble.member(other!).silence()
+    const answers = [asked!, leader].map((id) => ensemble.member(id).http.request('/api/v1/cluster'))
+    await ensemble.advance(100)
+    await ensemble.server(leader).close()
+    await ensemble.advance(5000)
+    const [cluster] = (await Promise.all(answers)).map(({ text }) => JSON.parse(text) as Cluster)
+    expect(member(cluster!, leader).reason).toBe('the leader was lost before it answered')
+  })
+
   it('closes the connection of a learner whose report is longer than 8 KiB, and shows the others', async () => {
     const ensemble = await start(3)
     const leader = ensemble.leader!
@@ -356,4 +399,16 @@ describe('GET /api/v1/cluster', () => {
       'it has not reported to the leader within a second',
     ])
   })
+})
+
+it('a member makes one report at a time, however often its leader asks', async () => {
+  let made = 0
+  const sent: number[] = []
+  const reports = new MemberReports(new ManualClock(), 7, async () => Uint8Array.of(++made))
+  for (let number = 1; number <= 5; number++) reports.report(() => void sent.push(number))
+  await reports.own()
+  expect([made, sent]).toEqual([2, [1]])
+  reports.report(() => void sent.push(6))
+  await reports.own()
+  expect(sent).toEqual([1, 6])
 })
