@@ -47,7 +47,6 @@ export const backupRows = {
   backupRetain: row({
     group,
     key: 'backup.retain',
-    isChangeable: true,
     type: optional(
       pattern(
         /^\d{1,6}[mhdw]:(?:all|\d{1,6}[mhdw])(?:,\d{1,6}[mhdw]:(?:all|\d{1,6}[mhdw]))*$/,
