@@ -10,7 +10,8 @@ import type { WriteStages } from '../core/write-stages.ts'
 /** Where a client connects from, for the audit log. */
 export interface ClientOrigin {
   readonly ip: string
-  readonly port: number
+  /** Undefined where the client connects by way of a proxy, as is `tls`. */
+  readonly port?: number
   /** What its TLS connection has agreed on; undefined without TLS. */
   readonly tls?: (TlsParameters & { readonly subject?: string }) | undefined
   /** Over what its request came, unless that is the protocol of clients. */

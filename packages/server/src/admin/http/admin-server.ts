@@ -61,7 +61,7 @@ export class HttpPortError extends Error {
 interface Route {
   readonly role: AdminRole
   readonly methods: readonly string[]
-  readonly answer: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
+  readonly answer: (request: CallerRequest) => HttpResponse | Promise<HttpResponse>
   /** How a refusal is written; plain text by default. */
   readonly refuse?: (refusal: Refusal) => HttpResponse
   /** The same for a method that the route lacks. */
@@ -331,8 +331,7 @@ export class AdminServer {
       result: status < 400 ? 'success' : 'failure',
       users: userNames(this.#access.identitiesOf(request)),
       ip: request.remote.host,
-      // The connection of a caller behind a proxy is that of the proxy.
-      ...(request.forwarded === 'named' ? {} : { origin: originOf(request.remote.host, request) }),
+      origin: originOfCaller(request),
       via: 'http',
       ...(status < 400 ? {} : { error: String(status) }),
     })
@@ -379,7 +378,7 @@ export class AdminServer {
           ...inPath,
           caller: () => ({
             identities: this.#access.identitiesOf(request),
-            origin: { ...originOf(request.remote.host, request), via: 'http' as const },
+            origin: { ...originOfCaller(request), via: 'http' as const },
           }),
           logger: this.#log,
           cluster: this.#cluster,
@@ -529,6 +528,12 @@ export class AdminServer {
 
 const NO_BODY: HttpRequest['body'] = {
   async *[Symbol.asyncIterator]() {},
+}
+
+/** Returns where a caller connects from. The connection of one behind a proxy is that of the proxy. */
+const originOfCaller = (request: CallerRequest): ReturnType<typeof originOf> => {
+  const ip = request.remote.host
+  return request.forwarded === 'named' ? { ip } : originOf(ip, request)
 }
 
 const GET = ['GET'] as const

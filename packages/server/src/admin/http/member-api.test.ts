@@ -294,6 +294,27 @@ it('a change is audited as one that came over HTTP, with its caller', async () =
   expect(audit).toMatchObject({ result: 'success', user: ['ada'], ip: '127.0.0.1', via: 'http' })
 })
 
+it('a change that came through a proxy is audited with the address of its caller, without the connection of the proxy', async () => {
+  await start(3, {
+    adminTrustedProxies: ['10.0.0.1'],
+    adminRoleAdmin: ['ip:5.6.7.8'],
+    auditEnabled: true,
+    auditFormat: 'json',
+  })
+  const request = ensemble.member(1).http.request('/api/v1/members/3', {
+    method: 'DELETE',
+    from: '10.0.0.1',
+    headers: { 'x-forwarded-for': '5.6.7.8' },
+  })
+  let isAnswered = false
+  void request.finally(() => (isAnswered = true))
+  await ensemble.until('the answer', () => isAnswered)
+  const [line] = lines('"op":"reconfig"')
+  const { audit } = JSON.parse(line!.slice(line!.indexOf('{'))) as { audit: object }
+  expect(audit).toMatchObject({ result: 'success', ip: '5.6.7.8', via: 'http' })
+  expect(audit).not.toHaveProperty('port')
+})
+
 describe('a change of the members without an outcome', () => {
   /** Begins a change at a member whose proposals are not committed. */
   async function begin(id: number, isAtLeader: boolean): Promise<{ readonly answer: Promise<Answer> }> {
