@@ -89,6 +89,17 @@ describe('the progress of a recovery', () => {
     })
   })
 
+  it('says no time while less than one hundredth was read', async () => {
+    let now = 0
+    const progress = new RecoveryProgress(() => now)
+    await progress.during(async () => {
+      progress.begin('snapshot', 100_000)
+      now = 60_000
+      expect((await read(progress, [[0, 999]]))[0]?.etaSeconds).toBeUndefined()
+      expect((await read(progress, [[0, 1]]))[0]?.etaSeconds).toBe(5940)
+    })
+  })
+
   it('begins again with the next recovery', async () => {
     const progress = new RecoveryProgress(() => 0)
     await expect(progress.during(() => Promise.reject(new Error('damaged')))).rejects.toThrow('damaged')

@@ -14,6 +14,8 @@ export interface RecoveryState {
 
 /** How long a recovery has read before it says how long it takes, in milliseconds. */
 const ETA_AFTER_MS = 1000
+/** The share that it has read by then: that of a small compressed snapshot before a large log says nothing about the pace. */
+const MIN_SHARE = 0.01
 
 /** Counts the bytes that a recovery reads from its files, for probes. */
 export class RecoveryProgress {
@@ -40,7 +42,8 @@ export class RecoveryProgress {
     return {
       phase: this.#phase,
       percent: this.#total === 0 ? undefined : this.#percent,
-      etaSeconds: share === 0 || elapsed < ETA_AFTER_MS ? undefined : Math.max(0, Math.ceil(leftMs / 1000)),
+      etaSeconds:
+        share < MIN_SHARE || elapsed < ETA_AFTER_MS ? undefined : Math.max(0, Math.ceil(leftMs / 1000)),
     }
   }
 
