@@ -42,7 +42,7 @@ export class InStepMonitor {
   readonly #options: InStepMonitorOptions
   readonly #lagMs: number
   readonly #observations = new Map<SimulatedServer, Observation>()
-  /** The commits in the order of time and of zxids; those before the last one that is due are dropped. */
+  /** The commits in the order of time and of zxids. */
   readonly #commits: { readonly at: number; readonly zxid: number }[] = []
   #reports = 0
   /** How often a member that was ready was compared. */
