@@ -268,6 +268,66 @@ async function outlastIdleTimeout(): Promise<void> {
   for (let i = 0; i < 2; i++) await reset(await open())
 }
 
+it.each(['', 'first'])(
+  'a connection is kept while the part of its response after "%s" is made',
+  async (first) => {
+    const [isReleased, release] = gate()
+    const [isBegun, begun] = gate()
+    async function* parts(): AsyncGenerator<string> {
+      if (first !== '') yield first
+      begun()
+      await isReleased
+      yield 'last'
+    }
+    await serve(() => ({ status: 200, body: parts() }), { idleTimeoutMs: 20 })
+    const socket = await open()
+    let answer = ''
+    socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+    socket.write(ask())
+    await isBegun
+    await outlastIdleTimeout()
+    release()
+    await reset(socket)
+    expect(answer).toContain('last')
+  },
+)
+
+it('a connection is kept while its request is answered whose body was read', async () => {
+  const [isReleased, release] = gate()
+  const [isRead, read] = gate()
+  const handle = async ({ body }: HttpRequest): Promise<HttpResponse> => {
+    for await (const _ of body) continue
+    read()
+    await isReleased
+    return { status: 200, body: 'made' }
+  }
+  await serve(handle, { idleTimeoutMs: 20 })
+  const socket = await open()
+  let answer = ''
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nbegin')
+  await isRead
+  await outlastIdleTimeout()
+  release()
+  await reset(socket)
+  expect(answer).toContain('made')
+})
+
+it('a connection is closed whose client does not read a response that was made at once', async () => {
+  const body = new Uint8Array(64 << 20)
+  await serve(() => ({ status: 200, body }), { idleTimeoutMs: 20 })
+  const socket = await open(ask())
+  socket.pause()
+  for (let i = 0; i < 5; i++) await outlastIdleTimeout()
+  let received = 0
+  socket.on('data', (chunk: Buffer) => (received += chunk.length))
+  const closed = reset(socket)
+  socket.resume()
+  await closed
+  // Less than what was on its way when the connection was closed.
+  expect(received).toBeLessThan(body.length / 2)
+})
+
 it('a connection is kept while the next part of its response is made, and closed once the client does not read', async () => {
   const [isReleased, release] = gate()
   const [isClosed, closed] = gate()
