@@ -369,7 +369,7 @@ it('a connection is kept while the server does not read the body that its client
     }
     return { status: 200, body: `${received} bytes` }
   }
-  await serve(handle, { idleTimeoutMs: 20 })
+  await serve(handle, { idleTimeoutMs: 100 })
   const socket = await open()
   socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n')
   socket.write(new Uint8Array(1_000_000))
@@ -377,6 +377,28 @@ it('a connection is kept while the server does not read the body that its client
   release()
   const [answer] = (await once(socket, 'data')) as [Buffer]
   expect(answer.toString()).toContain('1000000 bytes')
+})
+
+it('a connection is kept whose body the server goes on to read when the idle timeout has passed', async () => {
+  const idleTimeoutMs = 100
+  let received = 0
+  const handle = async ({ body }: HttpRequest): Promise<HttpResponse> => {
+    for await (const chunk of body) {
+      // The timeout is due before the socket is read again.
+      if (received === 0) for (const end = performance.now() + 2 * idleTimeoutMs; performance.now() < end;);
+      received += chunk.length
+    }
+    return { status: 200, body: 'read' }
+  }
+  await serve(handle, { idleTimeoutMs })
+  const socket = await open()
+  let answer = ''
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  const closed = reset(socket)
+  socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n')
+  socket.write(new Uint8Array(100_000))
+  await closed
+  expect(answer).toContain('read')
 })
 
 it('a connection is closed while the server waits for a body of which nothing comes any more', async () => {

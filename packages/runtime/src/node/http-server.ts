@@ -72,8 +72,11 @@ interface ConnectionDetails {
 /** A request in progress. */
 interface Exchange {
   readonly request: IncomingMessage
-  /** Whether the server waits for the client: for the next bytes of its body, or until it has read those of the response. */
-  awaitsClient: boolean
+  /**
+   * Since when the server waits for the client, in milliseconds: for the next bytes of its body, or until it has read those of the
+   * response. Undefined while the client waits for the server.
+   */
+  waitsSince: number | undefined
 }
 
 /** The open connections of one port. */
@@ -115,7 +118,7 @@ class HttpConnections {
   beginRequest(request: IncomingMessage): Exchange | undefined {
     const socket = socketOf(request)
     if (this.#busy.has(socket)) return undefined
-    const exchange = { request, awaitsClient: false }
+    const exchange: Exchange = { request, waitsSince: undefined }
     this.#busy.set(socket, exchange)
     this.#awaitBody(exchange)
     return exchange
@@ -123,7 +126,13 @@ class HttpConnections {
 
   /** Closes a connection that was silent for too long, unless its client waits for the server. */
   closeSilent(socket: PacedSocket): void {
-    if (this.#busy.get(socket)?.awaitsClient === false) socket.setTimeout(this.#limits.idleTimeoutMs)
+    const { idleTimeoutMs } = this.#limits
+    const exchange = this.#busy.get(socket)
+    const since = exchange?.waitsSince
+    // A wait may have begun long after the last traffic: the client gets half of the timeout at least.
+    const isKept =
+      exchange !== undefined && (since === undefined || performance.now() - since < idleTimeoutMs / 2)
+    if (isKept) socket.setTimeout(idleTimeoutMs)
     else socket.destroy()
   }
 
@@ -138,7 +147,7 @@ class HttpConnections {
     const before = source.bytesRead
     this.#setDeadline(socket, BODY_TIMEOUT_MS, () => {
       if (request.complete) return false
-      if (exchange.awaitsClient && source.bytesRead - before < MIN_BODY_BYTES) return true
+      if (exchange.waitsSince !== undefined && source.bytesRead - before < MIN_BODY_BYTES) return true
       this.#awaitBody(exchange)
       return false
     })
@@ -273,13 +282,13 @@ function requestOf(exchange: Exchange, { isSecure, peer }: ConnectionDetails): H
 
 /** Yields the body of a request, and notes when the server waits for more of it. */
 async function* bodyOf(exchange: Exchange): AsyncGenerator<Uint8Array> {
-  exchange.awaitsClient = true
+  exchange.waitsSince = performance.now()
   for await (const chunk of exchange.request) {
-    exchange.awaitsClient = false
+    exchange.waitsSince = undefined
     yield chunk as Uint8Array
-    exchange.awaitsClient = true
+    exchange.waitsSince = performance.now()
   }
-  exchange.awaitsClient = false
+  exchange.waitsSince = undefined
 }
 
 async function send(response: ServerResponse, answer: HttpResponse, exchange: Exchange): Promise<void> {
@@ -293,21 +302,21 @@ async function send(response: ServerResponse, answer: HttpResponse, exchange: Ex
     ...(closes ? { connection: 'close' } : {}),
     ...(isWhole ? { 'content-length': String(Buffer.byteLength(body)) } : {}),
   })
-  exchange.awaitsClient = true
+  exchange.waitsSince = performance.now()
   if (request.method === 'HEAD') {
     response.end()
   } else if (isWhole) {
     response.end(body)
   } else {
-    exchange.awaitsClient = false
+    exchange.waitsSince = undefined
     for await (const chunk of body) {
       if (response.destroyed) return
-      exchange.awaitsClient = true
+      exchange.waitsSince = performance.now()
       if (typeof chunk !== 'string') await written(response, chunk)
       else if (!response.write(chunk)) await drained(response)
-      exchange.awaitsClient = false
+      exchange.waitsSince = undefined
     }
-    exchange.awaitsClient = true
+    exchange.waitsSince = performance.now()
     response.end()
   }
 }
