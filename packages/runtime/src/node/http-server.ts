@@ -77,6 +77,8 @@ interface Exchange {
    * response. Undefined while the client waits for the server.
    */
   waitsSince: number | undefined
+  /** Called when the server begins to read the body. */
+  readonly onRead: () => void
 }
 
 /** The open connections of one port. */
@@ -118,9 +120,13 @@ class HttpConnections {
   beginRequest(request: IncomingMessage): Exchange | undefined {
     const socket = socketOf(request)
     if (this.#busy.has(socket)) return undefined
-    const exchange: Exchange = { request, waitsSince: undefined }
+    const onRead = (): void => {
+      // A handler may begin when the client has left.
+      if (this.#busy.get(socket) === exchange) this.#awaitBody(exchange)
+    }
+    const exchange: Exchange = { request, waitsSince: undefined, onRead }
     this.#busy.set(socket, exchange)
-    this.#awaitBody(exchange)
+    this.#clearDeadline(socket)
     return exchange
   }
 
@@ -282,6 +288,7 @@ function requestOf(exchange: Exchange, { isSecure, peer }: ConnectionDetails): H
 
 /** Yields the body of a request, and notes when the server waits for more of it. */
 async function* bodyOf(exchange: Exchange): AsyncGenerator<Uint8Array> {
+  exchange.onRead()
   exchange.waitsSince = performance.now()
   for await (const chunk of exchange.request) {
     exchange.waitsSince = undefined
