@@ -18,8 +18,8 @@ export interface HttpRequest {
 }
 
 /**
- * An HTTP response. A body of several chunks is made as fast as the client reads it, and its iterator is closed when the client leaves. A
- * chunk of bytes is used until the next one is asked for.
+ * An HTTP response. A body of several chunks is made as fast as the client reads it, and its iterator is closed when the client leaves, also
+ * while the next chunk is awaited. A chunk of bytes is used until the next one is asked for.
  */
 export interface HttpResponse {
   readonly status: number

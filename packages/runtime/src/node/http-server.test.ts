@@ -143,6 +143,24 @@ it('a long body is made only as fast as the client reads, and its source is clos
   await isClosed
 })
 
+it('the source of a body is closed when the client leaves, also while it waits for its next chunk', async () => {
+  let closed!: () => void
+  const isClosed = new Promise<void>((resolve) => (closed = resolve))
+  const results = [Promise.resolve({ done: false, value: 'first' })]
+  const body: AsyncIterableIterator<string> = {
+    [Symbol.asyncIterator]: () => body,
+    next: () => results.pop() ?? new Promise(() => {}),
+    async return() {
+      closed()
+      return { done: true, value: undefined }
+    },
+  }
+  await serve(() => ({ status: 200, body }))
+  const socket = await open(ask())
+  socket.resetAndDestroy()
+  await isClosed
+})
+
 it('the chunks of a body may share one array, also small ones', async () => {
   async function* shared(): AsyncGenerator<Uint8Array> {
     const chunk = new Uint8Array(3000)

@@ -243,13 +243,16 @@ async function answer(
   details: ConnectionDetails,
   handler: HttpHandler,
 ): Promise<void> {
+  const failed = (error: unknown): void =>
+    handler.failed(error instanceof Error ? error : new Error(String(error)))
   try {
     const request = requestOf(exchange, details)
-    await send(response, request === undefined ? tooManyParameters : await handler.handle(request), exchange)
+    const made = request === undefined ? tooManyParameters : await handler.handle(request)
+    await send(response, made, exchange, failed)
   } catch (error) {
-    handler.failed(error instanceof Error ? error : new Error(String(error)))
+    failed(error)
     if (response.headersSent) response.destroy()
-    else await send(response, { status: 500 }, exchange).catch(() => response.destroy())
+    else await send(response, { status: 500 }, exchange, failed).catch(() => response.destroy())
   }
 }
 
@@ -298,7 +301,12 @@ async function* bodyOf(exchange: Exchange): AsyncGenerator<Uint8Array> {
   exchange.waitsSince = undefined
 }
 
-async function send(response: ServerResponse, answer: HttpResponse, exchange: Exchange): Promise<void> {
+async function send(
+  response: ServerResponse,
+  answer: HttpResponse,
+  exchange: Exchange,
+  failed: (error: unknown) => void,
+): Promise<void> {
   const { request } = exchange
   const { status, headers = {}, body = '' } = answer
   const isWhole = typeof body === 'string' || body instanceof Uint8Array
@@ -316,7 +324,12 @@ async function send(response: ServerResponse, answer: HttpResponse, exchange: Ex
     response.end(body)
   } else {
     exchange.waitsSince = undefined
-    for await (const chunk of body) {
+    const chunks = body[Symbol.asyncIterator]()
+    // The next chunk of a body that waits for something may be far.
+    response.once('close', () => {
+      chunks.return?.().catch(failed)
+    })
+    for await (const chunk of { [Symbol.asyncIterator]: () => chunks }) {
       if (response.destroyed) return
       exchange.waitsSince = performance.now()
       if (typeof chunk !== 'string') await written(response, chunk)

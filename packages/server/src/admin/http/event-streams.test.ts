@@ -13,7 +13,7 @@ beforeEach(() => {
   streams = new EventStreams(logger.events, clock, 60_000)
 })
 
-const open = (options: Partial<StreamOptions> = {}): AsyncGenerator<string> =>
+const open = (options: Partial<StreamOptions> = {}): AsyncIterableIterator<string> =>
   streams.open({ after: undefined, follows: true, includes: () => true, ...options })!
 
 /** Logs events that are not alike. */
@@ -25,7 +25,8 @@ const log = (count: number): void => {
   }
 }
 
-const next = async (stream: AsyncGenerator<string>): Promise<string> => String((await stream.next()).value)
+const next = async (stream: AsyncIterableIterator<string>): Promise<string> =>
+  String((await stream.next()).value)
 
 /** Returns the fields `i` and `lost` of the events in a text. */
 const seen = (text: string): unknown[] =>
@@ -163,7 +164,25 @@ it('no more than 32 streams are open at a time, and one that is returned makes r
   const all = Array.from({ length: 32 }, () => open())
   await Promise.all(all.map(next))
   expect(streams.open({ after: undefined, follows: true, includes: () => true })).toBeUndefined()
-  await all[0]!.return(undefined)
+  await all[0]!.return!()
   expect(streams.size).toBe(31)
   expect(open()).toBeDefined()
 })
+
+it.each(['has not been read', 'waits for an event'])(
+  'a stream that %s ends at once when its reader leaves',
+  async (state) => {
+    const stream = open()
+    const pending: Promise<IteratorResult<string>>[] = []
+    if (state === 'waits for an event') {
+      await next(stream)
+      pending.push(stream.next())
+      await clock.untilIdle()
+    }
+    const done = { done: true, value: undefined }
+    expect(await stream.return!()).toEqual(done)
+    for (const result of pending) expect(await result).toEqual(done)
+    expect(streams.size).toBe(0)
+    expect(clock.pendingTimers()).toEqual([])
+  },
+)

@@ -18,6 +18,13 @@ export interface StreamOptions {
   readonly includes: (event: RecentEvent) => boolean
 }
 
+/** The reader of a stream. */
+interface Reader {
+  /** Wakes the stream, if it has sent all events. */
+  wake: () => void
+  hasLeft: boolean
+}
+
 /**
  * Sends the recent events of a server, and those to come, to several readers. Streams keep no events of their own: one whose reader is
  * slow goes on with the oldest event that is still kept, and says how many it has left out.
@@ -26,9 +33,8 @@ export class EventStreams {
   readonly #events: RecentEvents
   readonly #clock: Pick<Clock, 'after' | 'wall'>
   readonly #beatMs: number
-  /** Wakes the streams that have sent all events. */
-  readonly #waiting = new Set<() => void>()
-  #count = 0
+  /** Those of the streams that are open. */
+  readonly #readers = new Set<Reader>()
   #isClosed = false
 
   /** `idleTimeoutMs` is the time without traffic after which the port closes a connection. */
@@ -39,16 +45,32 @@ export class EventStreams {
     events.onAdded = () => this.#wake()
   }
 
-  /** The streams that are open. One whose reader has left is open until it sends something. */
+  /** The streams that are open. One whose reader has only closed its own side is open until the next comment shows that it has left. */
   get size(): number {
-    return this.#count
+    return this.#readers.size
   }
 
-  /** Returns the chunks of a stream, which must be read or returned; undefined where as many are open as there may be. */
-  open(options: StreamOptions): AsyncGenerator<string> | undefined {
-    if (this.#count >= MAX_STREAMS) return undefined
-    this.#count++
-    return this.#chunks(options)
+  /**
+   * Returns the chunks of a stream, which must be read to the end or returned: `return` ends it at once, also while `next` waits for an
+   * event. Returns undefined where as many are open as there may be.
+   */
+  open(options: StreamOptions): AsyncIterableIterator<string> | undefined {
+    if (this.#readers.size >= MAX_STREAMS) return undefined
+    const reader: Reader = { wake() {}, hasLeft: false }
+    this.#readers.add(reader)
+    const chunks = this.#chunks(options, reader)
+    return {
+      [Symbol.asyncIterator]() {
+        return this
+      },
+      next: () => chunks.next(),
+      return: () => {
+        reader.hasLeft = true
+        this.#readers.delete(reader)
+        reader.wake()
+        return chunks.return(undefined)
+      },
+    }
   }
 
   /** Ends all streams, after the events that they have not sent. */
@@ -57,7 +79,7 @@ export class EventStreams {
     this.#wake()
   }
 
-  async *#chunks({ after, follows, includes }: StreamOptions): AsyncGenerator<string> {
+  async *#chunks({ after, follows, includes }: StreamOptions, reader: Reader): AsyncGenerator<string> {
     const events = this.#events
     const end = follows ? Infinity : events.newest
     try {
@@ -78,34 +100,28 @@ export class EventStreams {
         if (text !== '') {
           yield text
           text = ''
-        } else if (last >= end || this.#isClosed) return
+        } else if (last >= end || this.#isClosed || reader.hasLeft) return
         // The number tells a reader of few events how far it is.
-        else if (!(await this.#isWoken())) text = `:\nid: ${last}\n\n`
+        else if (!(await this.#isWoken(reader))) text = `:\nid: ${last}\n\n`
       }
     } finally {
-      this.#count--
+      this.#readers.delete(reader)
     }
   }
 
-  /** Resolves to true when an event was added or the streams are closed, and to false when it is time for a comment. */
-  #isWoken(): Promise<boolean> {
+  /** Resolves to true when an event was added, the reader has left or the streams are closed, and to false when it is time for a comment. */
+  #isWoken(reader: Reader): Promise<boolean> {
     return new Promise((resolve) => {
-      const wake = (): void => {
+      reader.wake = () => {
         cancel()
         resolve(true)
       }
-      this.#waiting.add(wake)
-      const cancel = this.#clock.after(this.#beatMs, 'comment of a stream of events', () => {
-        this.#waiting.delete(wake)
-        resolve(false)
-      })
+      const cancel = this.#clock.after(this.#beatMs, 'comment of a stream of events', () => resolve(false))
     })
   }
 
   #wake(): void {
-    const waiting = [...this.#waiting]
-    this.#waiting.clear()
-    for (const wake of waiting) wake()
+    for (const { wake } of this.#readers) wake()
   }
 
   /** Says that events up to a number were left out: `count` of them, or an unknown number. */
