@@ -370,4 +370,16 @@ export const replication: readonly ServerMutant[] = [
       ],
     ],
   ),
+  mutant(
+    'proposals-beside-successor',
+    'A leader accepts proposals after it has sent its successor one transaction more than the others.',
+    { servers: 3, with: 'transfers' },
+    [
+      [
+        'core/zab/step-down-policy.ts',
+        'const isEnding = this.#transfer !== undefined || this.#isSuspended',
+        'const isEnding = (this.#transfer !== undefined && this.#ahead === undefined) || this.#isSuspended',
+      ],
+    ],
+  ),
 ]

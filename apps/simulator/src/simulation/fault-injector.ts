@@ -12,6 +12,7 @@ import type { Recorder } from '../strangers/recorder.ts'
 import { Stranger } from '../strangers/stranger.ts'
 import type { SessionClient } from '../workload/session-client.ts'
 import { READ_WITHIN_MS, type OracleFile } from './oracle-file.ts'
+import type { AdminPorts } from './admin-ports.ts'
 import type { LevelOperator } from './level-operator.ts'
 import type { Operator } from './operator.ts'
 import { steal } from './thief.ts'
@@ -42,12 +43,18 @@ export interface FaultTargets {
   readonly acceptsJoiners: boolean
   /** Calls back once, when a leader proposes a reconfiguration. */
   readonly onNextReconfig: (proposed: (leader: HostState) => void) => void
+  /** Calls back once, when a leader has sent a chosen successor one transaction more than the others. */
+  readonly onNextTransfer: (sent: (leader: HostState, successor: HostState) => void) => void
   /** Finalizes feature levels and installs releases; undefined where all servers run the same one. */
   readonly levels: LevelOperator | undefined
+  /** The HTTP ports of the servers; undefined where nothing asks them. */
+  readonly ports: AdminPorts | undefined
   /** Calls back once, when a leader proposes a feature level. */
   readonly onNextLevel: (proposed: (leader: string) => void) => void
 }
 
+/** How long an operator waits after a refused transfer, in milliseconds. */
+const RETRY_MS = 50
 /** How long the syncs of a slow disk take on average, in milliseconds. */
 const SLOW_SYNC_MS = 300
 
@@ -123,6 +130,12 @@ export class FaultInjector {
         return undefined
       case 'handOver':
         this.#sendCommand('ydld', this.#server(fault.server))
+        return undefined
+      case 'transfer':
+        void this.#transfer(fault)
+        return undefined
+      case 'interruptTransfer':
+        this.#targets.onNextTransfer((leader, successor) => this.#interruptTransfer(fault, leader, successor))
         return undefined
       case 'tornWrite':
         this.#cutAmidWrite(fault)
@@ -328,6 +341,38 @@ export class FaultInjector {
       },
       () => {},
     )
+  }
+
+  /** Asks the leader to hand leadership over to a server, again after refusals for `forMs`. */
+  async #transfer({ server, to, forMs }: Extract<Fault, { kind: 'transfer' }>): Promise<void> {
+    const { world, ports } = this.#targets
+    const until = world.now + forMs
+    const body = JSON.stringify({ to })
+    while (!this.#isHealed && world.now <= until) {
+      const answer = await ports?.request(this.#server(server), 'POST', '/api/v1/leader/transfer', body)
+      if (answer !== undefined) this.#count(`transfers answered with ${answer.status}`)
+      if (answer?.status === 200) return
+      await new Promise<void>(
+        (resolve) => void world.schedule(RETRY_MS, undefined, 'operator waits', resolve),
+      )
+    }
+  }
+
+  /** A leader has sent its successor the last transaction of its epoch: interrupt one of them, or all servers. */
+  #interruptTransfer(
+    { how, target, afterMs, forMs }: Extract<Fault, { kind: 'interruptTransfer' }>,
+    leader: HostState,
+    successor: HostState,
+  ): void {
+    const { world, servers } = this.#targets
+    const hosts = { leader: [leader], successor: [successor], both: [leader, successor] }
+    const interrupted = servers.filter(({ host }) => target === 'all' || hosts[target].includes(host))
+    world.schedule(afterMs, undefined, 'fault', () => {
+      if (this.#isHealed) return
+      this.#count('transfers interrupted')
+      const kind = how === 'reset' ? 'resetPeers' : how
+      for (const { id } of interrupted) this.#inject({ kind, server: id, at: world.now, forMs })
+    })
   }
 
   #cutAmidWrite({ server: id, afterMs, forMs }: Extract<Fault, { kind: 'tornWrite' }>): void {

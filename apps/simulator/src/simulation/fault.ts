@@ -8,6 +8,8 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
   | { readonly kind: 'slowDisk'; readonly server: number; readonly syncMs?: number }
   /** Shut down, as by SIGTERM, and restarted; or asked to hand over leadership (`ydld`). */
   | { readonly kind: 'stop' | 'handOver'; readonly server: number }
+  /** The leader is asked over HTTP to hand leadership over to server `to`, and again after refusals for `forMs`. */
+  | { readonly kind: 'transfer'; readonly server: number; readonly to: number }
   /** Power cut of a machine, `afterMs` after its next durable write begins. */
   | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
   | { readonly kind: 'killAll' | 'powerCutAll' }
@@ -61,11 +63,21 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly target: 'leader' | 'other' | 'all'
       readonly afterMs: number
     }
+  /**
+   * The next leader that has sent a chosen successor one transaction more than the others, that successor, both or all servers are
+   * interrupted `afterMs` later.
+   */
+  | {
+      readonly kind: 'interruptTransfer'
+      readonly how: Interruption
+      readonly target: 'leader' | 'successor' | 'both' | 'all'
+      readonly afterMs: number
+    }
   /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
   | { readonly kind: 'interruptReconfig'; readonly how: Interruption; readonly afterMs: number }
 )
 
-/** How servers are interrupted while a reconfiguration or a feature level is proposed. */
+/** How servers are interrupted while a reconfiguration or a feature level is proposed, or leadership handed over. */
 export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
 
 /**

@@ -1,12 +1,11 @@
 import type { SimulatedServer, SimulatedWorld, UnexpectedStop } from '@zabra/testing'
-import { MemoryHttp, type TextResponse } from '@zabra/testkit'
+import type { AdminPorts } from './admin-ports.ts'
 import { required, visibleLevels } from './level-file.ts'
 import type { LevelMonitor } from './level-monitor.ts'
 import { NEWEST_LEVEL, type LevelsPlan } from './levels-plan.ts'
 
 const PATH = '/api/v1/cluster/finalize'
-/** How long a request takes to a server, and the operator waits after a refusal, in milliseconds. */
-const REQUEST_MS = 0.2
+/** How long the operator waits after a refusal, in milliseconds. */
 const PAUSE_MS = 50
 /** How long the operator waits after a leader has handed over, in milliseconds. */
 const HAND_OVER_MS = 500
@@ -26,24 +25,21 @@ export class LevelOperator {
   lastAnswer = ''
   /** Whether the leader has refused last to hand over, while a voter without a vote blocks a level. */
   #isTransferRefused = false
-  readonly #ports = new Map<SimulatedServer, MemoryHttp>()
+  readonly #ports: AdminPorts
 
   constructor(
     world: SimulatedWorld,
     servers: readonly SimulatedServer[],
     monitor: LevelMonitor,
     plan: LevelsPlan,
+    ports: AdminPorts,
   ) {
+    this.#ports = ports
     this.#world = world
     this.#servers = servers
     this.#monitor = monitor
     this.#plan = plan
-    for (const server of servers) {
-      const http = new MemoryHttp()
-      this.#ports.set(server, http)
-      server.networkFactories = { http: () => http }
-      server.onStop = (stop) => this.#onStop(server, stop)
-    }
+    for (const server of servers) server.onStop = (stop) => this.#onStop(server, stop)
   }
 
   /** Asks a server to finalize a level, the highest possible one by default, and again after refusals for `forMs`. */
@@ -112,7 +108,7 @@ export class LevelOperator {
     this.#isTransferRefused = false
     for (; !isDone(); await this.#pause(HAND_OVER_MS)) {
       const leader = this.#leader
-      const answer = await this.#request(leader, 'GET', PATH)
+      const answer = await this.#ports.request(leader, 'GET', PATH)
       if (answer?.status !== 200) continue
       this.lastAnswer = answer.text
       const { obstacles } = JSON.parse(answer.text) as { readonly obstacles: readonly string[] }
@@ -122,7 +118,7 @@ export class LevelOperator {
         continue
       }
       if (isDone()) continue
-      const transfer = await this.#request(leader, 'POST', '/api/v1/leader/transfer')
+      const transfer = await this.#ports.request(leader, 'POST', '/api/v1/leader/transfer')
       if (transfer === undefined) continue
       this.#count(`transfer answered with ${transfer.status}`)
       // The others are no quorum without this leader.
@@ -143,7 +139,7 @@ export class LevelOperator {
   /** Asks a server to finalize a level. Resolves to whether it has accepted. */
   async #ask(server: SimulatedServer, level: number | undefined, isDue: () => boolean): Promise<boolean> {
     const body = level === undefined ? '' : JSON.stringify({ level })
-    const answer = await this.#request(server, 'POST', PATH, body, isDue)
+    const answer = await this.#ports.request(server, 'POST', PATH, body, isDue)
     if (answer === undefined) return false
     const { status, text } = answer
     this.lastAnswer = text
@@ -151,37 +147,6 @@ export class LevelOperator {
     this.#count(`finalize answered with ${status}`)
     if (isAccepted) this.#monitor.accepted(server, levelIn(text), status === 200)
     return isAccepted
-  }
-
-  /**
-   * Sends a request to a server if it `isDue` when it arrives. Resolves to the answer, or undefined where there is none; never where the
-   * server ends before the request arrives.
-   */
-  async #request(
-    server: SimulatedServer,
-    method: string,
-    path: string,
-    body = '',
-    isDue = (): boolean => true,
-  ): Promise<TextResponse | undefined> {
-    const incarnation = server.host.current
-    if (incarnation === undefined || server.server === undefined) return undefined
-    await new Promise<void>(
-      (resolve) => void incarnation.schedule(REQUEST_MS, 'request to finalize', resolve),
-    )
-    if (!isDue()) return undefined
-    let isOver = false
-    // A server that stops, or cannot write the level, answers with status 500 or not at all.
-    const answer = this.#ports
-      .get(server)!
-      .request(path, { method, body })
-      .catch(() => undefined)
-      .finally(() => (isOver = true))
-    const crash = async (): Promise<undefined> => {
-      while (incarnation.isAlive && !isOver) await this.#pause()
-    }
-    const first = await Promise.race([answer, crash()])
-    return incarnation.isAlive ? first : undefined
   }
 
   /** Installs the newest release where the one that was to start does not read the folder. */

@@ -55,6 +55,7 @@ export type Feature =
   | 'finalize'
   | 'log-folder'
   | 'hanging-disks'
+  | 'transfers'
 
 export const FEATURES: readonly Feature[] = [
   'groups',
@@ -68,12 +69,16 @@ export const FEATURES: readonly Feature[] = [
   'finalize',
   'log-folder',
   'hanging-disks',
+  'transfers',
 ]
 
 /** Probability that a seed draws a feature. */
 const FEATURE_CHANCE = 0.1
 /** Probability of a large tree, which makes a run several times as long. */
 const LARGE_TREE_CHANCE = 0.03
+
+/** Share of the usual faults beside transfers, which only an ensemble with most of its voters begins. */
+const BESIDE_TRANSFERS = 0.25
 
 /** Everything that determines a run, together with the code. */
 export interface Plan {
@@ -157,8 +162,11 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
   ]
   const participants = drawParticipants(prng.fork('participants'))
   const place = { from: all.length, count: participants.length, servers, loadMs }
+  const others = drawFaults(prng.fork('faults'), servers, clients.length, loadMs)
+  const transfers = servers >= 3 && has('transfers')
+  const thinned = prng.fork('beside transfers')
   const faults = [
-    ...drawFaults(prng.fork('faults'), servers, clients.length, loadMs),
+    ...(transfers ? others.filter(() => thinned.chance(BESIDE_TRANSFERS)) : others),
     ...deposals,
     ...ensemble.changes,
     ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
@@ -170,6 +178,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(servers >= 3 && oracle === undefined && has('hanging-disks')
       ? drawHangingDisks(prng.fork('hanging'), servers, loadMs)
       : []),
+    ...(transfers ? drawTransfers(prng.fork('chosen successors'), servers, loadMs) : []),
   ]
   const levels = has('finalize')
     ? drawLevels(prng.fork('levels'), range(servers), outsiders, loadMs)
@@ -412,6 +421,37 @@ function drawHangingDisks(prng: Prng, servers: number, loadMs: number): Fault[] 
   }
   return faults
 }
+
+/** Draws transfers of leadership to chosen servers, slow and full disks of these, and interruptions while leadership is handed over. */
+function drawTransfers(prng: Prng, servers: number, loadMs: number): Fault[] {
+  const faults: Fault[] = []
+  const mean = prng.pick([400, 800, 1500])
+  for (let at = prng.between(200, 1000); at < loadMs; at += 50 + prng.exponential(mean)) {
+    const to = prng.integer(1, servers)
+    if (prng.chance(0.6)) faults.push({ ...drawTransferInterruption(prng), at: at - 1 })
+    const isSlow = prng.chance(0.05)
+    if (isSlow)
+      faults.push({
+        kind: 'slowDisk',
+        server: to,
+        syncMs: prng.pick([50, 100, 300]),
+        at: at - 1,
+        forMs: 3000,
+      })
+    else if (prng.chance(0.05))
+      faults.push({ kind: 'fullDisk', server: to, at: at + prng.pick([0.2, 0.5, 2]), forMs: 600 })
+    faults.push({ kind: 'transfer', server: 0, to, at, forMs: prng.pick([0, 500, 1500]) })
+  }
+  return faults
+}
+
+const drawTransferInterruption = (prng: Prng): Omit<Extract<Fault, { kind: 'interruptTransfer' }>, 'at'> => ({
+  kind: 'interruptTransfer',
+  how: prng.pick(['reset', 'isolate', 'kill', 'powerCut']),
+  target: prng.pickWeighted({ leader: 3, successor: 3, both: 1, all: 1 }),
+  afterMs: prng.pick([0, 0, 0.3, 1, 3, 10, 30, 300]),
+  forMs: prng.pick([20, 100, 600, 3000]),
+})
 
 /** Draws two members that are refused for seconds, one after the other: one of them does not lead. */
 function drawRefusals(prng: Prng, servers: number, loadMs: number): Fault[] {

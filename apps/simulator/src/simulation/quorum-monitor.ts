@@ -52,6 +52,8 @@ export class QuorumMonitor {
   onCommit: (zxid: number) => void = () => {}
   /** Callbacks for the next proposed reconfiguration. */
   #onChange: ((leader: HostState) => void)[] = []
+  /** Called once, with the next transaction to a chosen successor. */
+  #onTransfer: ((leader: HostState, successor: HostState) => void) | undefined
   #epoch = 0
   readonly #establishedEpochs = new Set<number>()
   /** The version of the configuration with which the leader of an epoch began. */
@@ -77,6 +79,11 @@ export class QuorumMonitor {
   /** Calls back once, when a leader proposes a reconfiguration that is new. */
   onNextReconfig(proposed: (leader: HostState) => void): void {
     this.#onChange.push(proposed)
+  }
+
+  /** Calls back once, when a leader sends a chosen successor one transaction more than the others; replaces an earlier callback. */
+  onNextTransfer(sent: (leader: HostState, successor: HostState) => void): void {
+    this.#onTransfer = sent
   }
 
   #receive(from: SimulatedConnection, bytes: Uint8Array): void {
@@ -169,6 +176,7 @@ export class QuorumMonitor {
           this.#reportFor(channel, `proposed ${formatZxid(zxid)} after ${formatZxid(channel.lastProposal)}`)
         channel.lastProposal = zxid
         channel.proposed.add(zxid)
+        if (data !== undefined && isOfTransfer(data)) this.#sentAhead(channel)
         return this.#proposed(channel.leader, zxid, data)
       case PacketType.COMMIT:
       case PacketType.COMMITANDACTIVATE:
@@ -207,6 +215,14 @@ export class QuorumMonitor {
     if (text === undefined) return
     if (!this.configurations.propose(zxid, text)) return
     for (const receive of this.#onChange.splice(0)) receive(leader)
+  }
+
+  #sentAhead({ leader, learner, upToDate }: LearnerChannel): void {
+    if (!upToDate) return
+    this.#count('transactions for successors')
+    const receive = this.#onTransfer
+    this.#onTransfer = undefined
+    receive?.(leader, learner)
   }
 
   #commit(zxid: number): void {
@@ -346,6 +362,12 @@ export class QuorumMonitor {
   #report(what: string): void {
     if (this.violations.length < 100) this.violations.push(`${what} (at ${this.#world.now.toFixed(1)} ms)`)
   }
+}
+
+/** Whether a transaction is the one for a chosen successor: a failed request without a session, whose type is -1. */
+function isOfTransfer(txn: Uint8Array): boolean {
+  const view = new DataView(txn.buffer, txn.byteOffset, txn.byteLength)
+  return txn.length === 36 && view.getBigInt64(0) === 0n && view.getInt32(28) === OpCode.error
 }
 
 /** Returns the text of the configuration that a transaction proposes. The type follows session, cxid, zxid and time. */

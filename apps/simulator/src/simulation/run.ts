@@ -28,6 +28,7 @@ import { PARTICIPANT_PATHS } from '../participants/paths.ts'
 import { Recorder } from '../strangers/recorder.ts'
 import { committedTransactions } from './committed-transactions.ts'
 import { MEMBERSHIP_CHANGES as CONFIGURATION_CHANGES } from './fault.ts'
+import { AdminPorts } from './admin-ports.ts'
 import { EpochMonitor } from './epoch-monitor.ts'
 import { FaultInjector } from './fault-injector.ts'
 import { required, visibleLevels } from './level-file.ts'
@@ -40,7 +41,7 @@ import { Operator } from './operator.ts'
 import { OracleFile } from './oracle-file.ts'
 import type { LevelsPlan } from './levels-plan.ts'
 import type { Plan } from './plan.ts'
-import { HISTORY_FOLDERS, SECRET, SECRET_FILE, serverSettings, SUPER_USER } from './settings.ts'
+import { HISTORY_FOLDERS, SECRET, SECRET_FILE, serverSettings, SUPER_USER, usesHttp } from './settings.ts'
 import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
 import { MANY_SLOW_PACKETS, maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'
@@ -155,7 +156,8 @@ class Run {
     for (const { host, onReplaceDisk } of this.#servers)
       onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
     this.#epochMonitor = new EpochMonitor(world, this.#servers)
-    this.#levels = plan.levels === undefined ? undefined : this.#watchLevels(plan.levels)
+    const ports = usesHttp(plan) ? new AdminPorts(world, this.#servers) : undefined
+    this.#levels = plan.levels === undefined ? undefined : this.#watchLevels(plan.levels, ports!)
     this.#workers = plan.clients.map((client, index) => {
       const host = world.addHost(`c${index}`)
       return new Worker({
@@ -196,12 +198,14 @@ class Run {
       recorder: plan.faults.some(({ kind }) => kind === 'stranger') ? new Recorder(world) : undefined,
       acceptsJoiners: this.#servers.some(({ settings }) => settings.reconfigEnabled),
       onNextReconfig: (proposed) => this.#quorumMonitor?.onNextReconfig(proposed),
+      onNextTransfer: (sent) => this.#quorumMonitor?.onNextTransfer(sent),
       levels: this.#levels?.operator,
+      ports,
       onNextLevel: (proposed) => (this.#onNextLevel = proposed),
     })
   }
 
-  #watchLevels(levels: LevelsPlan): { monitor: LevelMonitor; operator: LevelOperator } {
+  #watchLevels(levels: LevelsPlan, ports: AdminPorts): { monitor: LevelMonitor; operator: LevelOperator } {
     const world = this.#world
     const servers = this.#servers
     for (const [index, server] of servers.entries()) server.featureLevel = levels.first[index]!
@@ -209,7 +213,7 @@ class Run {
     const members = changes ? undefined : new Set(initialRoles(this.#plan).keys())
     const violate = (what: string): void => this.#violate('levels', what)
     const monitor = new LevelMonitor({ world, servers, members, violate })
-    return { monitor, operator: new LevelOperator(world, servers, monitor, levels) }
+    return { monitor, operator: new LevelOperator(world, servers, monitor, levels, ports) }
   }
 
   /** Checks while the plan runs that members which say that they are ready are. */

@@ -42,6 +42,10 @@ export function configurationFor(
   return parseConfiguration(membershipText(new Map<number, Role>([[id, 'observer'], ...roles]), groups))
 }
 
+/** Returns whether operators send requests to servers over HTTP. */
+export const usesHttp = ({ levels, faults }: Plan): boolean =>
+  levels !== undefined || faults.some(({ kind }) => kind === 'transfer')
+
 /** Returns the settings of one server of a run. */
 export function serverSettings(plan: Plan, id: number): ServerSettings {
   const { settings, servers, faults, nonMembers } = plan
@@ -66,7 +70,7 @@ export function serverSettings(plan: Plan, id: number): ServerSettings {
         }
       : {}),
     superDigest: SUPER_USER.digest,
-    ...(plan.levels === undefined ? {} : { adminRoleOperate: ['ip:127.0.0.1'] }),
+    ...(usesHttp(plan) ? { adminRoleOperate: ['ip:127.0.0.1'] } : {}),
     ...(plan.logins === true ? { saslUsers: PASSWORDS, sessionSecretFile: SECRET_FILE } : {}),
     dataDir: DATA_DIR,
     ...(plan.separateLogs === true ? { dataLogDir: LOG_DIR } : {}),

@@ -55,6 +55,15 @@ describe('the simulation of ensembles', () => {
     expect(code).toBe(0)
   })
 
+  it('transfers of leadership to chosen voters cause no violation', { timeout: 600_000 }, async () => {
+    const args = ['--with', 'transfers', '--seeds', '4', '--start', '1', '--servers', '5']
+    const { code, output } = await sim([...args, '--minutes', '0.2', '--quiet'])
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    for (const what of ['transactions for successors', 'transfers interrupted'])
+      expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(3)
+    expect(code).toBe(0)
+  })
+
   it('hierarchical quorums, read-only servers and observer masters cause no violation', async () => {
     const args = [
       '--with',
