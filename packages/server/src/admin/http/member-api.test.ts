@@ -121,6 +121,18 @@ describe('/api/v1/members', () => {
     for (const id of [1, 2, 3]) expect(await members(id)).toEqual(before)
   })
 
+  it.each([
+    '4=127.0.0.1:2004:3004;4004',
+    '4=127.0.0.1:2004:3004:observer;127.0.0.1:4004',
+    '4=127.0.0.1:2004:3004|127.0.0.2:2004:3004:observer;4004',
+    '4=[::1]:2004:3004:observer;[::1]:4004',
+    '3=127.0.0.1:2003:3003:observer;4003',
+  ])('says what the change to %s then makes of the members', async (text) => {
+    await start()
+    const { version: _, ...foreseen } = await members(1, 'POST', '', { member: text, dryRun: true })
+    expect(await members(1, 'POST', '', { member: text })).toMatchObject(foreseen)
+  })
+
   it('changes nothing where the members have another version than the given one', async () => {
     await start()
     const { version } = await members(1)
@@ -334,6 +346,22 @@ describe('a change of the members without an outcome', () => {
     const { status, text } = await answer
     expect([status, text]).toEqual([504, expect.stringContaining('the role of the server has ended')])
     expect(text).toContain('Look at zabra member list before you try again.')
+  })
+
+  it('leaves no session behind, whatever becomes of it', async () => {
+    await start()
+    const { leader, followers } = roles()
+    let flush = (): void => {}
+    const flushed = new Promise<void>((resolve) => (flush = resolve))
+    for (const id of followers) ensemble.member(id).disk.beforeWrite = () => flushed
+    const answer = ask(followers[0]!, 'POST', '', { member: member(4, 'observer') })
+    await ensemble.advance(100)
+    await ensemble.member(leader).crash()
+    for (const id of followers) ensemble.member(id).disk.beforeWrite = undefined
+    flush()
+    expect((await answer).status).toBe(504)
+    await ensemble.until('another leader', () => ensemble.leader !== undefined && ensemble.leader !== leader)
+    await ensemble.until('the end of its session', () => sessions().every((count) => count === 0))
   })
 
   it('is answered in time when no quorum acknowledges it', async () => {
