@@ -178,6 +178,16 @@ describe('a leadership transfer', () => {
     expect(harness.takeLog().at(-1)).toBe('step down: leadership is transferred (2)')
   })
 
+  it('waits until everything is committed, though a voter has all of it', () => {
+    const harness = establishedLeader(five, [1, 2, 4])
+    harness.propose(1).markDurable(z(1, 1)).ack(4, z(1, 1)).takeLog()
+    harness.step({ type: 'transfer' }, { type: 'halfTick' })
+    expect(harness.takeLog('step down')).toEqual([])
+    harness.ack(1, z(1, 1)).takeLog()
+    harness.step({ type: 'halfTick' })
+    expect(harness.takeLog('step down')).toEqual(['step down: leadership is transferred (4)'])
+  })
+
   it('does not name a server with weight 0', () => {
     const six = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
     const harness = establishedLeader(six, [1, 2, 4, 5, 6])
@@ -265,6 +275,16 @@ describe('a leadership transfer', () => {
       }
       expect(harness.takeLog('proposal')).toEqual([])
       expect(harness.leader.canPropose).toBe(true)
+    })
+
+    it('waits until a quorum has what the voter has', () => {
+      const harness = establishedLeader(five, [1, 2, 4])
+      harness.propose(1).markDurable(z(1, 1)).ack(1, z(1, 1)).takeLog()
+      harness.step({ type: 'transfer', to: { server: 1, payload: makeTxn(z(1, 2), 9).payload } })
+      harness.step({ type: 'halfTick' })
+      expect(harness.takeLog('proposal')).toEqual([])
+      harness.ack(2, z(1, 1)).takeLog()
+      expect(harness.step({ type: 'halfTick' }).takeLog('proposal')).toEqual(['proposal 100000002 to 1'])
     })
 
     it('is not canceled any more once the voter was sent the transaction, which may be on its disk', () => {
