@@ -90,7 +90,7 @@ export class AdminServer {
   readonly #survey: TreeSurvey
   readonly #disk: DiskFigures
   readonly #metricsText: MetricsText
-  readonly #sessionPages = new SessionPages()
+  readonly #sessionPages: SessionPages
   #target: AdminTarget | undefined
   #listener: Listener | undefined
   #certificates: CertificateReload | undefined
@@ -136,6 +136,7 @@ export class AdminServer {
     this.#proxies = new TrustedProxies(settings.adminTrustedProxies)
     this.#probes = new HealthProbes({ settings, platform, recovery, target: () => this.#target })
     this.#bundles = new SupportBundles(platform)
+    this.#sessionPages = new SessionPages(platform.clock)
     this.#commands = new Map(adminCommands.flatMap((command) => command.names.map((name) => [name, command])))
     this.#access = new AdminAccess(settings, platform.clock, (address) => {
       platform.logger.info({ address }, 'A login to the HTTP port was refused')

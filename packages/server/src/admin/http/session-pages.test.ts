@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import { ManualClock, type HttpRequest, type HttpResponse } from '@zabra/runtime'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
@@ -19,7 +19,7 @@ class ManySessions {
   readonly server: ServerReport
   readonly pages: SessionPages
 
-  constructor(pages = new SessionPages()) {
+  constructor(pages = new SessionPages(new ManualClock())) {
     this.pages = pages
     const all = new LearnerSessions(this.table)
     const registry = new Proxy<SessionRegistry>(all, {
@@ -89,8 +89,22 @@ describe('the pages of a hundred thousand sessions', () => {
     expect(many.page('after=1000').status).toBe(410)
   })
 
+  it('are found again in steps after a minute, since an iterator keeps all tables that its map has left', () => {
+    const clock = new ManualClock()
+    const many = new ManySessions(new SessionPages(clock))
+    const { next } = many.page('limit=10')
+    clock.advance(59_999)
+    const inTime = many.page(`limit=10&after=${String(next)}`)
+    expect(inTime).toMatchObject({ ids: many.ids.slice(10, 20), passed: 10 })
+    clock.advance(60_000)
+    expect(many.page(`limit=10&after=${String(inTime.next)}`)).toMatchObject({
+      ids: many.ids.slice(20, 30),
+      passed: 31,
+    })
+  })
+
   it('keep nothing of a role that has ended', async () => {
-    const pages = new SessionPages()
+    const pages = new SessionPages(new ManualClock())
     const listFirstPage = (): WeakRef<object> => {
       const many = new ManySessions(pages)
       expect(many.page('limit=1').next).toBe(formatSessionId(many.ids[0]!))

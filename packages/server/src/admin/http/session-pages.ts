@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from '@zabra/runtime'
+import type { Cancel, Clock, HttpRequest, HttpResponse } from '@zabra/runtime'
 import { formatSessionId } from '../../connections/log-context.ts'
 import { operationOf } from '../../core/operations/index.ts'
 import type { Session } from '../../core/sessions/index.ts'
@@ -11,6 +11,8 @@ export const DEFAULT_PAGE = 100
 export const MAX_PAGE = 1000
 /** Pages whose end is kept. */
 const MAX_POSITIONS = 16
+/** How long they are kept after the last page, in milliseconds: the iterator of a map keeps each table that the map has left since. */
+const MAX_IDLE_MS = 60_000
 
 /**
  * Lists sessions in pages. Keeps where the last pages have ended, so that the next page costs its own sessions only: the session with a
@@ -18,7 +20,13 @@ const MAX_POSITIONS = 16
  */
 export class SessionPages {
   /** By server: another role has another one, and the former one is not kept alive. */
-  readonly #positions = new WeakMap<ServerReport, Map<SessionId, Iterator<Session>>>();
+  #positions = new WeakMap<ServerReport, Map<SessionId, Iterator<Session>>>()
+  #cancelEnd: Cancel = () => {}
+  readonly #clock: Pick<Clock, 'after'>
+
+  constructor(clock: Pick<Clock, 'after'>) {
+    this.#clock = clock
+  }
 
   /** Returns the answer to a request for a page, made in steps that yield empty strings. */
   *page(server: ServerReport, { query }: HttpRequest): Generator<string, HttpResponse> {
@@ -73,6 +81,10 @@ export class SessionPages {
     positions.set(last, sessions)
     const [oldest] = positions.keys()
     if (positions.size > MAX_POSITIONS) positions.delete(oldest!)
+    this.#cancelEnd()
+    this.#cancelEnd = this.#clock.after(MAX_IDLE_MS, 'end of pages of sessions', () => {
+      this.#positions = new WeakMap()
+    })
   }
 }
 
