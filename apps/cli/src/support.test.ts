@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readLastFile } from './files/tar-file.ts'
@@ -57,7 +57,15 @@ describe('zabra support-bundle', () => {
       code: 2,
       err: expect.stringContaining('exists already'),
     })
+    // The server was not asked, so it makes no other bundle.
+    expect(await run('support-bundle', '-o', join(stage.folder, 'next.tar.gz'))).toMatchObject({ code: 0 })
   }, 60_000)
+
+  it('leaves no file where there is no bundle', async () => {
+    const file = join(stage.folder, 'none.tar.gz')
+    const { code } = await run('support-bundle', '-o', file, '--admin', 'http://127.0.0.1:1')
+    expect([code, existsSync(file)]).toEqual([8, false])
+  })
 
   it('takes no archive for complete whose end is missing', async () => {
     const whole = readFileSync(join(stage.folder, 'bundle.tar.gz'))

@@ -28,20 +28,21 @@ of nodes, addresses and names of users may be in it: look at it before you pass 
 async function collect(context: Context, flags: Flags): Promise<void> {
   const { io, options } = context
   const admin = openAdmin(context, flags)
-  const { headers, chunks } = await admin.request('GET', '/api/v1/support-bundle')
-  // The name comes from the server: it is that of a file of this folder, or none.
-  const [, named] = /filename="(zabra-[\w-]+\.tar\.gz)"/.exec(headers['content-disposition'] ?? '') ?? []
-  const path = flags.output ?? named ?? 'zabra-support.tar.gz'
-  const file = await create(path)
+  // Before the server makes a bundle for a file that cannot be written.
+  let target = flags.output === undefined ? undefined : await create(flags.output)
   try {
-    for await (const chunk of chunks) await file.writeFile(chunk)
-    await file.sync()
+    const { headers, chunks } = await admin.request('GET', '/api/v1/support-bundle')
+    // The name comes from the server: it is that of a file of this folder, or none.
+    const [, named] = /filename="(zabra-[\w-]+\.tar\.gz)"/.exec(headers['content-disposition'] ?? '') ?? []
+    target ??= await create(named ?? 'zabra-support.tar.gz')
+    await write(target, chunks)
   } catch (error) {
-    await rm(path, { force: true })
+    if (target !== undefined) await rm(target.path, { force: true })
     throw error
   } finally {
-    await file.close()
+    await target?.file.close()
   }
+  const { path } = target
   const manifest = await readLastFile(path, 'MANIFEST.txt').catch(() => undefined)
   if (manifest === undefined)
     throw new Failure(
@@ -53,12 +54,31 @@ async function collect(context: Context, flags: Flags): Promise<void> {
   note(io, `the bundle is in ${path}`)
 }
 
-async function create(path: string): Promise<FileHandle> {
+interface Target {
+  readonly path: string
+  readonly file: FileHandle
+}
+
+async function create(path: string): Promise<Target> {
   try {
-    return await open(path, 'wx', PRIVATE_MODE)
+    return { path, file: await open(path, 'wx', PRIVATE_MODE) }
   } catch (error) {
-    const { code = 'UNKNOWN' } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST') throw new UsageError(`${path} exists already. Name another file with --output.`)
-    throw new UsageError(`${path} cannot be written (${code}). Name another file with --output.`)
+    if (codeOf(error) === 'EEXIST')
+      throw new UsageError(`${path} exists already. Name another file with --output.`)
+    throw new UsageError(`${path} cannot be written (${codeOf(error)}). Name another file with --output.`)
   }
 }
+
+async function write({ path, file }: Target, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  const failed = (cause: unknown): never => {
+    throw new Failure(
+      `${path} cannot be written (${codeOf(cause)}). Make room, or name another file with --output.`,
+      ExitCode.unexpected,
+      { cause },
+    )
+  }
+  for await (const chunk of chunks) await file.writeFile(chunk).catch(failed)
+  await file.sync().catch(failed)
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'UNKNOWN'
