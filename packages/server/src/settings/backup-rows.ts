@@ -86,7 +86,13 @@ export const backupRows = {
   backupS3Endpoint: row({
     group,
     key: 'backup.s3.endpoint',
-    type: optional(pattern(/^https?:\/\/[^\s/?#]+\/?$/, 'a URL such as https://minio.example:9000')),
+    // Without credentials, which settings would show and logs would have.
+    type: optional(
+      pattern(
+        /^https?:\/\/[^\s/?#@]+\/?$/,
+        'a URL without user and password, such as https://minio.example:9000',
+      ),
+    ),
     defaultValue: undefined,
     defaultText: 'that of Amazon',
     description: 'URL of a store with the interface of S3, which then has buckets in its paths.',

@@ -182,6 +182,14 @@ describe('a configuration file', () => {
     expect(load({ file: cfg('audit.chain=yes', 'audit.format=json', 'audit.file=/a') }).errors).toEqual([])
   })
 
+  test('backup.s3.endpoint has no credentials, since settings are shown', () => {
+    const errors = (endpoint: string) => load({ file: cfg(`backup.s3.endpoint=${endpoint}`) }).errors
+    expect(errors('https://minio.example:9000/')).toEqual([])
+    expect(errors('https://user:password@minio.example')).toEqual([
+      expect.stringContaining('without user and'),
+    ])
+  })
+
   test('audit.events takes categories and paths of reads, and refuses what is neither', () => {
     const given = load({ file: cfg('audit.events=Writes, config,reads:/a/b,reads:/c/**,reads:/') })
     expect(given.settings?.auditEvents).toEqual(['writes', 'config', 'reads:/a/b', 'reads:/c/**', 'reads:/'])
