@@ -64,6 +64,11 @@ it('a bundle has what describes a server, and a manifest that lists it and what 
   for (const name of files.keys()) if (name !== 'MANIFEST.txt') expect(manifest).toContain(`${name} `)
   const json = (name: string): unknown => JSON.parse(files.get(name)!)
   expect(json('self.json')).toMatchObject({ role: 'standalone', settings: { tickTime: '1 s' } })
+  expect(json('settings.json')).toMatchObject({
+    settings: expect.arrayContaining([
+      expect.objectContaining({ key: 'admin.role.admin', value: 'ip:127.0.0.1', withheld: false }),
+    ]) as unknown,
+  })
   expect(json('cluster.json')).toMatchObject({ members: [{ state: 'standalone' }] })
   expect(json('commands/monitor.json')).toMatchObject({ server_state: 'standalone' })
   expect(json('findings.json')).toMatchObject({ nodes: 5 })
@@ -81,6 +86,8 @@ it('a bundle has what describes a server, and a manifest that lists it and what 
   expect(files.get('metrics.txt')).toMatch(/^znode_count [56]/m)
   expect(files.get('log.jsonl')).toContain('A session is connected')
   expect(files.get('readiness.txt')).toContain('readyz check passed')
+  // Roles name users and addresses.
+  expect(manifest).toMatch(/^Paths of nodes, addresses [^]* self\.json, settings\.json,/m)
   expect(manifest).toContain('Left out on purpose:\n\n- the data of nodes')
 })
 

@@ -345,15 +345,16 @@ async function fileOf(disk: Disk, folder: string, name: string): Promise<ListedF
 
 // Manifest
 
-const LEFT_OUT = `- the data of nodes, and their access control lists with the digests in them: they are not needed to help
+const LEFT_OUT = `- the data of nodes, and their access control lists with the digests in them
 - passwords, keys, tokens and secrets: settings that hold one say (set, not shown); files are listed, not copied
 - lines of the log have no data, passwords, digests and tokens: the server never writes them
 - dump, stat, watches and watches_by_path of ZooKeeper: they have no bound; /api/v1/sessions and /api/v1/watches have pages
 - a profile of the processor: to begin and to end one stops the server for tens of milliseconds
 - the audit log, where it has a file of its own: it says what each user did`
 
-const SENSITIVE =
-  'Paths of nodes, addresses of clients and names of users are in cluster.json, connections.json, findings.json,\nlog.jsonl, metrics.txt, slow.json and top-*.json, and names of hosts and folders in most files. Look at them before you\npass the bundle on; a file that you remove is missed, and harms nothing.'
+const SENSITIVE = `Paths of nodes, addresses of clients and names of users are in cluster.json, connections.json, findings.json,
+log.jsonl, metrics.txt, self.json, settings.json, slow.json and top-*.json, and names of hosts and folders in most files.
+Look at them before you pass the bundle on. You may remove files.`
 
 function manifestOf(
   folder: string,
