@@ -172,6 +172,22 @@ describe('the list of watches', () => {
     expect(new Set(found).size).toBe(found.length)
   })
 
+  it('has a watch once that was set again behind the place of the search', () => {
+    const watches = new Watches()
+    const channel = watches.connect(1n)
+    const paths = Array.from({ length: 60 }, (_, i) => `/${String(i).padStart(2, '0')}`)
+    for (const path of paths) watches.manager.watchData(channel, path)
+    const query = { path: undefined, session: undefined, kind: undefined, limit: 100, after: undefined }
+    const steps = watchPage(watches.server, query)
+    // The first paths of the connection are found.
+    steps.next()
+    for (const path of ['/00', '/59']) watches.manager.remove(channel, path, WatcherType.Any)
+    watches.manager.watchData(channel, '/00')
+    let step = steps.next()
+    while (step.done !== true) step = steps.next()
+    expect(step.value.watches.map(({ path }) => path)).toEqual(paths.slice(0, 59))
+  })
+
   it('of a path, and of a session, looks at no other connection', () => {
     const watches = new Watches()
     for (let i = 0n; i < 5000n; i++) {
