@@ -528,6 +528,21 @@ describe('prune', () => {
     expect(disk.paths().filter((path) => path.includes('/snapshot/'))).toHaveLength(2)
     expect(() => parseRetention('1y:all')).toThrow('Expected rules as AGE:EVERY')
   })
+
+  it('keeps the files of a backup that another program has written in place of one of the same transaction', async () => {
+    await create('/a')
+    await backUp()
+    const known = await Catalog.read(store)
+    await server.advance(1000)
+    // Nothing was written since: the manifest has the same name, and the file another one.
+    await backUp()
+    const later = clock.wall() + 2 * 86_400_000
+    const rules = parseRetention('90d:all')
+    await prune(store, await findPrunable(store, await Catalog.read(store, known), rules, later))
+    expect(await nodesAt()).toEqual({ '/a': '' })
+    await prune(store, await findPrunable(store, await Catalog.read(store), rules, later))
+    expect(disk.paths().filter((path) => path.includes('/snapshot/'))).toHaveLength(1)
+  })
 })
 
 describe('prune between snapshots', () => {
@@ -554,6 +569,39 @@ describe('prune between snapshots', () => {
     const moment = await lastBefore(store, catalog, clock.wall() - 15 * minute)
     expect(await nodesAt(moment)).toEqual(expected)
     expect(catalog.gaps).toEqual([])
+  })
+})
+
+describe('the catalog of a target', () => {
+  it('is what a reader finds after backups were written and removed, without reading them', async () => {
+    await create('/n')
+    await backUp()
+    let known = await Catalog.read(store)
+    const seen = ({ snapshots, logs, unmerged, end, gaps, replaced }: Catalog) => [
+      ...[snapshots, logs, unmerged, end, gaps],
+      replaced.call(known, clock.wall() + 60 * minute),
+      snapshots.map((snapshot) => known.chainOf(snapshot)),
+    ]
+    for (let part = 0; part < 12; part++) {
+      await server.advance(1000)
+      if (part % 4 > 0) await create(`/n/${part}`)
+      const { snapshot, log } = await writeBackup(store, sourceOf(server.http), {
+        ...{ clock, compression, catalog: known },
+        ...{ snapshot: part % 4 === 3 ? 'always' : 'if-needed', merges: true },
+      })
+      known = known.with([snapshot, log].filter((one) => one !== undefined))
+      if (part % 3 === 2) {
+        const replaced = known.replaced(clock.wall() + 60 * minute)
+        await removeBackups(store, replaced)
+        known = known.with([], replaced)
+      }
+      expect(seen(known)).toEqual(seen(await Catalog.read(store)))
+    }
+    // Nothing is new: the snapshot takes the place of the one before.
+    const { snapshot } = await backUp()
+    known = known.with([snapshot!])
+    expect(known.snapshots).toEqual((await Catalog.read(store)).snapshots)
+    expect(known.logs.some(({ merged }) => merged)).toBe(true)
   })
 })
 

@@ -57,9 +57,14 @@ describe('a hostile store of S3', () => {
     respond = xml(keys(...names.map((name) => `backups/manifest/${name}`), 'elsewhere', 'backups/manifest/'))
     expect(await target.list('manifest')).toEqual(['sound-1.json'])
     const old = '-1-0a1b2c3d.gz'
-    respond = xml(
+    const listed = xml(
       keys(`backups/snapshot/../../other/x${old}`, `backups/snapshot/..`, `backups/snapshot/1${old}`),
     )
+    respond = (request, response) => {
+      if (!request.url!.endsWith('/lineage')) return listed(request, response)
+      response.statusCode = 404
+      response.end()
+    }
     const store = { target, cryptography: nodeCryptography, random: new SeededRandom(1), key: undefined }
     const empty = { snapshots: [], logs: [], bad: [], replaced: () => [] } as unknown as Catalog
     const { pieces } = await findPrunable(store, empty, [], Date.now())

@@ -1,4 +1,4 @@
-import type { BackupStore, Catalog } from './catalog.ts'
+import { Catalog, type BackupStore } from './catalog.ts'
 import { manifestName, type Manifest } from './manifest.ts'
 import { expiredBackups, type RetentionRule } from './retention.ts'
 
@@ -21,30 +21,42 @@ export interface Prunable {
  * backup began before it.
  */
 export async function findPrunable(
-  { target }: BackupStore,
+  store: BackupStore,
   catalog: Catalog,
   rules: readonly RetentionRule[],
   now: number,
 ): Promise<Prunable> {
   const expired = expiredBackups(catalog, rules, now)
   const gone = [...expired.snapshots, ...new Set([...expired.logs, ...catalog.replaced(now)])]
-  const known = new Set([...catalog.snapshots, ...catalog.logs].map(({ piece }) => piece.name))
-  const orphans: string[] = []
-  // Manifests that cannot be read may name any piece.
-  if (catalog.bad.length === 0)
-    for (const folder of ['snapshot', 'log'])
-      for (const file of await target.list(folder)) {
-        const name = `${folder}/${file}`
-        const madeAt = Number(/-(\d{1,15})-[\da-f]{8}\./.exec(file)?.[1] ?? now)
-        const isOrphan = !known.has(name) && !name.endsWith('.unfinished')
-        if (isOrphan && now - madeAt > ORPHAN_AGE_MS) orphans.push(name)
-      }
   return {
     manifests: gone.map(manifestName),
-    pieces: [...gone.map(({ piece }) => piece.name), ...orphans],
-    unfinished: await target.listUnfinished(now - ORPHAN_AGE_MS),
+    pieces: [...gone.map(({ piece }) => piece.name), ...(await findOrphans(store, catalog, now))],
+    unfinished: await store.target.listUnfinished(now - ORPHAN_AGE_MS),
   }
 }
+
+/** Returns the pieces without a manifest that can go. */
+async function findOrphans(store: BackupStore, catalog: Catalog, now: number): Promise<readonly string[]> {
+  // Manifests that cannot be read may name any piece.
+  if (catalog.bad.length > 0) return []
+  const named = piecesOf(catalog)
+  const found: string[] = []
+  for (const folder of ['snapshot', 'log'])
+    for (const file of await store.target.list(folder)) {
+      const name = `${folder}/${file}`
+      const madeAt = Number(/-(\d{1,15})-[\da-f]{8}\./.exec(file)?.[1] ?? now)
+      const isOld = now - madeAt > ORPHAN_AGE_MS
+      if (isOld && !named.has(name) && !name.endsWith('.unfinished')) found.push(name)
+    }
+  if (found.length === 0) return found
+  // Another writer may have replaced a manifest since it was read: it names another piece now.
+  const current = await Catalog.read(store)
+  const namedNow = piecesOf(current)
+  return current.bad.length > 0 ? [] : found.filter((name) => !namedNow.has(name))
+}
+
+const piecesOf = ({ snapshots, logs }: Catalog): ReadonlySet<string> =>
+  new Set([...snapshots, ...logs].map(({ piece }) => piece.name))
 
 /** Removes files: manifests first, so that a backup is whole or absent at any time. */
 export async function prune(
