@@ -66,6 +66,37 @@ export interface CatalogEnd {
   readonly lastChecksum: number | undefined
 }
 
+/** Manifests in the orders of `Catalog`. */
+interface SortedManifests {
+  readonly snapshots: readonly SnapshotManifest[]
+  readonly logs: readonly LogManifest[]
+  readonly logsByBegin: readonly LogManifest[]
+}
+
+const bySnapshot = (a: SnapshotManifest, b: SnapshotManifest): number =>
+  a.zxid - b.zxid || a.exactAt - b.exactAt
+const byEnd = (a: LogManifest, b: LogManifest): number => a.upTo - b.upTo || b.after - a.after
+const byBegin = (a: LogManifest, b: LogManifest): number => a.after - b.after || b.upTo - a.upTo
+
+function byKind(manifests: readonly Manifest[]): [snapshots: SnapshotManifest[], logs: LogManifest[]] {
+  return [
+    manifests.filter((one): one is SnapshotManifest => one.kind === 'snapshot'),
+    manifests.filter((one): one is LogManifest => one.kind === 'log'),
+  ]
+}
+
+/** Returns a sorted list without some, and with others, which come close to its end. */
+function changed<T extends Manifest>(
+  sorted: readonly T[],
+  gone: ReadonlySet<Manifest>,
+  added: readonly T[],
+  order: (a: T, b: T) => number,
+): readonly T[] {
+  const list = gone.size === 0 ? [...sorted] : sorted.filter((one) => !gone.has(one))
+  for (const one of added) list.splice(list.findLastIndex((other) => order(other, one) <= 0) + 1, 0, one)
+  return list
+}
+
 /** The backups in a target, by their manifests. */
 export class Catalog {
   readonly lineage: string | undefined
@@ -74,25 +105,22 @@ export class Catalog {
   /** Oldest first. */
   readonly logs: readonly LogManifest[]
   readonly bad: readonly BadManifest[]
-  readonly #byName: ReadonlyMap<string, Manifest>
+  /** Those that are known by their names, which later catalogs of the target share. */
+  readonly #byName: Map<string, Manifest>
   /** Of those that begin alike the longest comes first. */
   readonly #logsByBegin: readonly LogManifest[]
 
   private constructor(
     lineage: string | undefined,
-    byName: ReadonlyMap<string, Manifest>,
+    byName: Map<string, Manifest>,
     bad: readonly BadManifest[],
+    { snapshots, logs, logsByBegin }: SortedManifests,
   ) {
     this.lineage = lineage
     this.#byName = byName
-    const manifests = [...byName.values()]
-    this.snapshots = manifests
-      .filter((one): one is SnapshotManifest => one.kind === 'snapshot')
-      .toSorted((a, b) => a.zxid - b.zxid || a.exactAt - b.exactAt)
-    this.logs = manifests
-      .filter((one): one is LogManifest => one.kind === 'log')
-      .toSorted((a, b) => a.upTo - b.upTo || b.after - a.after)
-    this.#logsByBegin = this.logs.toSorted((a, b) => a.after - b.after || b.upTo - a.upTo)
+    this.snapshots = snapshots
+    this.logs = logs
+    this.#logsByBegin = logsByBegin
     this.bad = bad
   }
 
@@ -133,15 +161,34 @@ export class Catalog {
       }
     })
     await Promise.all(readers)
-    return new Catalog(lineage, byName, bad)
+    const [snapshots, logs] = byKind([...byName.values()])
+    return new Catalog(lineage, byName, bad, {
+      snapshots: snapshots.toSorted(bySnapshot),
+      logs: logs.toSorted(byEnd),
+      logsByBegin: logs.toSorted(byBegin),
+    })
   }
 
-  /** Returns the catalog of the target after backups were written to it, and others removed. */
+  /**
+   * Returns the catalog of the target after backups were written to it, and others of this catalog removed. It sorts nothing anew: a busy
+   * target gets a part each five seconds, and may hold tens of thousands.
+   */
   with(added: readonly Manifest[], removed: readonly Manifest[] = []): Catalog {
-    const byName = new Map(this.#byName)
+    const byName = this.#byName
+    const gone = new Set(removed)
     for (const manifest of removed) byName.delete(manifestName(manifest))
-    for (const manifest of added) byName.set(manifestName(manifest), manifest)
-    return new Catalog(this.lineage ?? added[0]?.lineage, byName, this.bad)
+    for (const manifest of added) {
+      const name = manifestName(manifest)
+      const replaced = byName.get(name)
+      if (replaced !== undefined) gone.add(replaced)
+      byName.set(name, manifest)
+    }
+    const [snapshots, logs] = byKind(added)
+    return new Catalog(this.lineage ?? added[0]?.lineage, byName, this.bad, {
+      snapshots: changed(this.snapshots, gone, snapshots, bySnapshot),
+      logs: changed(this.logs, gone, logs, byEnd),
+      logsByBegin: changed(this.#logsByBegin, gone, logs, byBegin),
+    })
   }
 
   /** The parts of the log at its end that follow each other and that no larger one has replaced yet, oldest first. */
