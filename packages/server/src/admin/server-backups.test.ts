@@ -376,24 +376,32 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
-  it('answers within seconds when to ask again, while the claim of its last run is not old enough', async () => {
-    const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
-    await storeOn(server.disk, '/backup').target.write(
-      'duty',
-      oneChunk(new TextEncoder().encode(`1 0123456789abcdef 7 0\n`)),
-    )
-    const asked = askForBackup(server.http)
-    await server.advance(5000)
-    const { status, headers, text } = await asked
-    expect([status, headers['retry-after']]).toEqual([503, '10'])
-    expect(JSON.parse(text)).toMatchObject({
-      title: 'No member has the duty yet',
-      detail: expect.stringContaining('Ask again in 10 s'),
-    })
-    await server.advance(40_000)
-    expect(await askForBackup(server.http)).toMatchObject({ status: 202 })
-    await server.stop()
-  })
+  it.each([
+    ['', 'that says nothing of what it has saved'],
+    [' 0x7fffffff', 'that has saved all'],
+  ])(
+    'answers within seconds when to ask again, while the claim "%s" of its last run, %s, is not old enough',
+    async (saved) => {
+      const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
+      await storeOn(server.disk, '/backup').target.write(
+        'duty',
+        oneChunk(new TextEncoder().encode(`1 0123456789abcdef 7 0${saved}\n`)),
+      )
+      const asked = askForBackup(server.http)
+      await server.advance(5000)
+      const { status, headers, text } = await asked
+      expect([status, headers['retry-after']]).toEqual([503, '10'])
+      expect(JSON.parse(text)).toMatchObject({
+        title: 'No member has the duty yet',
+        detail: expect.stringContaining('Ask again in 10 s'),
+      })
+      await server.advance(40_000)
+      const later = askForBackup(server.http)
+      await server.advance(5000)
+      expect(await later).toMatchObject({ status: 202 })
+      await server.stop()
+    },
+  )
 
   it('writes snapshots at the times of cron', async () => {
     const server = await TestServer.start({

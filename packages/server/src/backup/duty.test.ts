@@ -42,6 +42,44 @@ describe('the duty of backups', () => {
     expect(await look(0x1_0000_0006)).toBe(true)
   })
 
+  it('goes within minutes from a member that is gone, also while others have nothing that it has not saved', async () => {
+    const [first, second] = [memberOf(1), memberOf(2)]
+    const saved = { ...TIMES, savedUpTo: 0x5_0000_0005 }
+    const look = () => second.claim({ ...TIMES, applied: 0x1_0000_0001 }, 0)
+    for (let minutes = 0; minutes < 5; minutes++) {
+      await first.claim(saved, 7)
+      expect(await look()).toBe(false)
+      clock.advance(60_000)
+    }
+    // Its last sign was a minute ago.
+    for (let minutes = 1; minutes < 3; minutes++) {
+      expect(await look()).toBe(false)
+      expect(second.savedUpTo).toBe(saved.savedUpTo)
+      clock.advance(60_000)
+    }
+    expect(await look()).toBe(false)
+    // Until it knows whether it has got the duty, it has no reason to look seldom.
+    expect(second.savedUpTo).toBeUndefined()
+    expect(await look()).toBe(true)
+  })
+
+  it('goes as soon as ever from an earlier run of the same member', async () => {
+    const first = memberOf(1)
+    const later = new BackupDuty(
+      { target: new FolderTarget('/backup', { disk, random: new SeededRandom(7) }) },
+      '1',
+      {
+        clock,
+        random: new SeededRandom(8),
+      },
+    )
+    for (let looks = 0; looks < 2; looks++) await first.claim({ ...TIMES, savedUpTo: 5 }, 7)
+    await later.claim({ ...TIMES, applied: 5 }, 0)
+    clock.advance(1000)
+    await later.claim({ ...TIMES, applied: 5 }, 0)
+    expect(await later.claim({ ...TIMES, applied: 5 }, 0)).toBe(true)
+  })
+
   it('is not taken by a member that has not looked for long', async () => {
     const [first, second] = [memberOf(1), memberOf(2)]
     for (let looks = 0; looks < 2; looks++) await first.claim(TIMES, 0)

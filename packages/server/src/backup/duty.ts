@@ -10,6 +10,10 @@ const CLAIM = /^([\w.-]{1,80})(:substitute)? ([\da-f]{16}) \d{1,15} (\d{1,15})(?
 
 /** Time without a look after which a member begins anew to count how long a claim has been the same, in milliseconds. */
 const INATTENTION_MS = 20_000
+/** The same while the target has all that this member has applied, so that it looks once a minute. */
+const QUIET_INATTENTION_MS = 90_000
+/** How much longer a claim must have been the same while its holder has nothing to save, and renews it once a minute. */
+const QUIET_SILENCE_MS = 120_000
 
 /** How a member claims the duty. Times are in milliseconds. */
 export interface ClaimOptions {
@@ -21,7 +25,7 @@ export interface ClaimOptions {
   readonly isSubstitute?: boolean
   /** Up to which transaction all are in the target, as far as this member knows. */
   readonly savedUpTo?: Zxid | undefined
-  /** What this member has applied: a claim whose holder has saved that is not silent, since there is nothing to do. */
+  /** What this member has applied: a holder that has saved that renews its claim seldom, since it has nothing to do. */
   readonly applied?: Zxid
   /**
    * Resolves to how much longer this member waits, Infinity to leave the duty alone. It is asked once those times are over, once for
@@ -37,6 +41,16 @@ interface Wait {
   readonly isSubstitute: boolean
 }
 
+/** A claim as it was read. */
+interface Seen {
+  readonly claim: string | undefined
+  /** Since when it has been the same, while its holder had something to save. */
+  since: number
+  /** Since when it has been the same, whatever its holder had to do. */
+  unchangedSince: number
+  wait?: Wait | undefined
+}
+
 /**
  * Decides which of several members writes the backups of a target: the one whose claim is in its file `duty`, and that renews it.
  * Another one takes over when a claim has not changed for a while, and from a substitute at once. Only the clock of the watcher counts,
@@ -50,7 +64,7 @@ export class BackupDuty {
   readonly #run: string
   #count = 0
   /** The claim as it was read last, since when it has been the same, and how much longer this member waits before it claims. */
-  #seen: { readonly claim: string | undefined; since: number; wait?: Wait | undefined } | undefined
+  #seen: Seen | undefined
   /** When the last look ended, on the monotonic clock. */
   #lookedAt = -Infinity
   #isHeld = false
@@ -58,6 +72,8 @@ export class BackupDuty {
   #claimedUpTo: Zxid | undefined
   /** Whether the file may hold a claim of this member. */
   #hasClaimed = false
+  /** Whether this member has claimed the duty in its last look, and does not know yet whether it has it. */
+  #isClaiming = false
 
   constructor(
     { target }: Pick<BackupStore, 'target'>,
@@ -85,8 +101,9 @@ export class BackupDuty {
     return Number(CLAIM.exec(this.#seen?.claim ?? '')?.[4] ?? 0)
   }
 
-  /** Up to which transaction all were in the target by the last claim; undefined where it does not say so. */
+  /** Up to which transaction all were in the target by the last claim; undefined where it does not say so, or was just replaced. */
   get savedUpTo(): Zxid | undefined {
+    if (this.#isClaiming) return undefined
     return this.#isHeld ? this.#claimedUpTo : savedUpToOf(this.#seen?.claim)
   }
 
@@ -101,30 +118,36 @@ export class BackupDuty {
    * member has the duty. Rejects when the target cannot be reached.
    */
   async claim(options: ClaimOptions, lastBackupAt: number): Promise<boolean> {
-    const isInattentive = this.#clock.monotonic() - this.#lookedAt > INATTENTION_MS
+    const unattendedMs = this.#clock.monotonic() - this.#lookedAt
     try {
-      return await this.#claim(options, lastBackupAt, isInattentive)
+      return await this.#claim(options, lastBackupAt, unattendedMs)
     } finally {
       this.#lookedAt = this.#clock.monotonic()
     }
   }
 
-  async #claim(options: ClaimOptions, lastBackupAt: number, isInattentive: boolean): Promise<boolean> {
+  async #claim(options: ClaimOptions, lastBackupAt: number, unattendedMs: number): Promise<boolean> {
     const { ifFreeMs, ifSilentMs, savedUpTo, applied, isSubstitute = false } = options
     const { delayMs = () => Promise.resolve(0) } = options
+    this.#isClaiming = false
     const claim = await this.#read()
     const now = this.#clock.monotonic()
     if (this.#seen === undefined || this.#seen.claim !== claim) {
       const wait = madeNoBackup(this.#seen?.claim, claim) ? this.#seen?.wait : undefined
-      this.#seen = { claim, since: now, wait: wait?.ms === 0 ? undefined : wait }
+      this.#seen = { claim, since: now, unchangedSince: now, wait: wait?.ms === 0 ? undefined : wait }
     }
     const isOwn = this.#isOwn(claim)
     if (!isOwn) {
       this.#isHeld = false
       const isFree = claim === undefined || (!isSubstitute && CLAIM.exec(claim)?.[2] !== undefined)
-      const hasAll = applied !== undefined && (savedUpToOf(claim) ?? -1) >= applied
-      if (!isFree && (hasAll || isInattentive)) this.#seen.since = now
-      const waited = now - this.#seen.since - (isFree ? ifFreeMs : ifSilentMs)
+      // An earlier run of this member renews nothing any more.
+      const isOther = CLAIM.exec(claim ?? '')?.[1] !== this.#member
+      const hasAll = isOther && applied !== undefined && (savedUpToOf(claim) ?? -1) >= applied
+      if (!isFree && (hasAll || unattendedMs > INATTENTION_MS)) this.#seen.since = now
+      if (unattendedMs > QUIET_INATTENTION_MS) this.#seen.unchangedSince = now
+      const { since, unchangedSince } = this.#seen
+      const unchangedMs = Math.max(now - since, now - unchangedSince - QUIET_SILENCE_MS)
+      const waited = unchangedMs - (isFree ? ifFreeMs : ifSilentMs)
       if (waited < 0) return false
       if (this.#seen.wait?.isSubstitute !== isSubstitute) {
         this.#seen.wait = { ms: await delayMs(), isSubstitute }
@@ -139,6 +162,7 @@ export class BackupDuty {
     const renewed = `${member} ${this.#run} ${++this.#count} ${lastBackupAt}${upTo}\n`
     await this.#target.write(DUTY, oneChunk(new TextEncoder().encode(renewed)))
     this.#claimedUpTo = savedUpTo
+    this.#isClaiming = !isOwn
     return (this.#isHeld = isOwn)
   }
 
