@@ -195,6 +195,58 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('writes parts in time to a target that lets nothing be removed, with a line each ten minutes', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: DAY })
+    for (let at = 0; at < 3; at++) {
+      client.create(at, `/n${at}`)
+      await server.advance(10_000)
+    }
+    await server.advance(HOUR)
+    server.disk.injectFault = (call, path) =>
+      call === 'remove' && /^\/backup\/(?:log|manifest)\//.test(path) ? { code: 'EACCES' } : undefined
+    client.create(3, '/n3')
+    await server.advance(11 * MINUTE)
+    server.logLines.length = 0
+    for (let at = 4; at < 30; at++) {
+      client.create(at, `/n${at}`)
+      await server.advance(5000)
+      expect(await pathsIn(store)).toContain(`/n${at}`)
+    }
+    expect(server.logLines.filter(({ level }) => level === 'error')).toMatchObject([
+      { sentence: 'Old files of backups cannot be removed' },
+    ])
+    server.disk.injectFault = undefined
+    await server.advance(11 * MINUTE)
+    client.create(30, '/n30')
+    await server.advance(10_000)
+    expect((await Catalog.read(store)).replaced(server.clock.wall())).toEqual([])
+    await server.stop()
+  })
+
+  it('goes on with small parts where a merged one cannot be written', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: DAY })
+    for (let at = 0; at < 3; at++) {
+      client.create(at, `/n${at}`)
+      await server.advance(10_000)
+    }
+    await server.advance(HOUR)
+    const first = (await Catalog.read(store)).logs[0]!.piece.name.slice(0, 20)
+    server.disk.injectFault = (call, path) =>
+      call === 'write' && path.startsWith(`/backup/${first}`) ? { code: 'EFBIG' } : undefined
+    server.logLines.length = 0
+    for (let at = 3; at < 9; at++) {
+      client.create(at, `/n${at}`)
+      await server.advance(15_000)
+      expect(await pathsIn(store)).toContain(`/n${at}`)
+    }
+    expect(server.logLines.filter(({ level }) => level === 'error')).toHaveLength(1)
+    await server.stop()
+  })
+
   it('tries a backup that it was asked for no more often than others while the target cannot be listed', async () => {
     const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
     await server.advance(MINUTE)

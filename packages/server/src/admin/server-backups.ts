@@ -16,6 +16,7 @@ import {
   type BackupStore,
   type RetentionRule,
   type S3Credentials,
+  type WrittenBackup,
 } from '../backup/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { nextTime, type ServerSettings } from '../settings/index.ts'
@@ -60,8 +61,10 @@ const MAX_PAUSE_MS = 3_600_000
 const MAX_FAILURES = 3
 /** Time after a first failure before the next attempt; twice as long after each further one. */
 const RETRY_MS = 5000
-/** Time between two lines of the log about failures. */
+/** Time between two lines of the log about failures, and before the next merge or removal after one that failed. */
 const REPORT_MS = 600_000
+/** Parts of the log that are removed after a backup at most: the next one waits for it. */
+const MAX_REMOVALS = 64
 /** Time that a removal of old logs waits for a target. */
 const ANSWER_MS = 10_000
 /** Time that a stop waits for a target. */
@@ -208,6 +211,9 @@ class TargetBackups {
   #unreported = 0
   /** When the next attempt may begin, on the monotonic clock. */
   #retryAt = -Infinity
+  /** When parts may be merged, and old files removed, on the monotonic clock. */
+  #mergesAt = -Infinity
+  #removesAt = -Infinity
   /** Until when this server gives up the duty, on the monotonic clock. */
   #pausesUntil = -Infinity
   #isStopping = false
@@ -348,7 +354,8 @@ class TargetBackups {
     if (this.#isLookDue()) {
       await this.#look()
       for (const onLooked of this.#onLooked) onLooked()
-    } else if (await this.#hasLostLog()) this.#lookedAt = -Infinity
+      // A look reports why that cannot be found out.
+    } else if (await this.#hasLostLog().catch(() => true)) this.#lookedAt = -Infinity
     else if (this.#duty.isHeld) this.#runIfDue()
   }
 
@@ -382,6 +389,8 @@ class TargetBackups {
         if (!this.#isStopping) this.#verification.runIfDue(this.#catalog)
       } else {
         this.#catalog = undefined
+        // A backup that still runs leaves what was there before others wrote.
+        this.#isCatalogCurrent = false
         // A member that takes the duty makes a backup at once.
         this.#savedUpTo = this.#unsavedSince = undefined
         await this.#verification.end()
@@ -497,10 +506,14 @@ class TargetBackups {
         this.#isCatalogCurrent = true
       }
       const isSnapshotDue = this.#isSnapshotWanted || this.#isSnapshotDue(this.#catalog)
-      if (isSnapshotDue || this.#isLogDue())
-        await this.#backUp(this.#catalog, isSnapshotDue ? 'always' : 'if-needed', { merges: true })
+      if (!isSnapshotDue && !this.#isLogDue()) return
+      const merges = this.#now() >= this.#mergesAt
+      const written = await this.#backUp(this.#catalog, isSnapshotDue ? 'always' : 'if-needed', { merges })
+      await this.#removeOld(written.snapshot !== undefined)
     } catch (error) {
       this.#isCatalogCurrent = false
+      // Where a larger part is what fails, small ones go on.
+      this.#mergesAt = this.#now() + REPORT_MS
       this.#failed(error, 'A backup has failed')
       this.#pauseAfterFailure()
     }
@@ -519,26 +532,29 @@ class TargetBackups {
     return isOld && (servedTree(this.#server!)?.lastZxid ?? 0) > newest.exactAt
   }
 
-  async #backUp(catalog: Catalog, wanted: BackupOptions['snapshot'], { merges = false } = {}): Promise<void> {
+  async #backUp(
+    catalog: Catalog,
+    wanted: BackupOptions['snapshot'],
+    { merges = false } = {},
+  ): Promise<WrittenBackup> {
     const { clock, compression, logger } = this.#platform
     const [begun, begunAt, applied] = [clock.wall(), this.#now(), this.#appliedZxid]
     if (wanted === 'always') this.#isSnapshotWanted = false
     this.#hasTakenSnapshot = false
-    const { snapshot, log, hasGap } = await writeBackup(this.#store, this.#source(), {
+    const written = await writeBackup(this.#store, this.#source(), {
       clock,
       compression,
       snapshot: wanted,
       catalog,
       merges,
     })
+    const { snapshot, log, hasGap } = written
     this.#lastBackupAt = Math.floor(begun)
     this.#savedUpTo = Math.max(applied, log?.upTo ?? 0)
     // What was committed meanwhile has waited since then.
     this.#unsavedSince = this.#appliedZxid > this.#savedUpTo ? begunAt : undefined
     this.#failuresInRow = 0
     this.#problem = undefined
-    this.#reportedAt = -Infinity
-    this.#unreported = 0
     const { url } = this.#store.target
     const bytes = (snapshot?.piece.bytes ?? 0) + (log?.piece.bytes ?? 0)
     if (snapshot !== undefined) logger.info({ target: url, bytes }, 'Made a backup with a snapshot')
@@ -550,16 +566,27 @@ class TargetBackups {
         'Transactions since the last backup are in none: the log of this server does not have them, and no other member has gone on with the log. Set backup.logInterval to a shorter time',
       )
     this.#catalog = catalog.with([snapshot, log].filter((one) => one !== undefined))
-    if (merges) await this.#removeReplaced(this.#catalog)
-    if (snapshot !== undefined) await this.#prune(this.#catalog)
+    return written
+  }
+
+  /** Removes what is not needed any more, after a snapshot also by the rules. A target that refuses that gets backups nevertheless. */
+  async #removeOld(hasSnapshot: boolean): Promise<void> {
+    if (this.#now() < this.#removesAt) return
+    try {
+      const catalog = await this.#removeReplaced(this.#catalog!)
+      if (hasSnapshot) await this.#prune(catalog)
+    } catch (error) {
+      this.#removesAt = this.#now() + REPORT_MS
+      this.#failed(error, 'Old files of backups cannot be removed')
+    }
   }
 
   /** Removes the parts of the log that larger ones have replaced. */
-  async #removeReplaced(catalog: Catalog): Promise<void> {
-    const replaced = catalog.replaced(this.#platform.clock.wall())
-    if (replaced.length === 0) return
+  async #removeReplaced(catalog: Catalog): Promise<Catalog> {
+    const replaced = catalog.replaced(this.#platform.clock.wall()).slice(0, MAX_REMOVALS)
+    if (replaced.length === 0) return catalog
     await removeBackups(this.#store, replaced)
-    this.#catalog = catalog.with([], replaced)
+    return (this.#catalog = catalog.with([], replaced))
   }
 
   async #prune(catalog: Catalog): Promise<void> {

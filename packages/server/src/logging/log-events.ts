@@ -522,6 +522,11 @@ export const logEvents = {
     'The target does not answer, or refuses the server.',
     'Read the field `reason`, and check the target and its credentials.',
   ),
+  'backup.not-removed': error(
+    'Old files of backups cannot be removed',
+    'Backups go on; expired ones and small parts of the log stay in the target. The server tries again after ten minutes.',
+    'Read the field `reason`, and let the credentials of the server remove files of the target.',
+  ),
   'backup.credentials-not-read': error(
     'The credentials for S3 were not read again; the old ones stay in use',
     'The file that `backup.s3.credentialsFile` names is missing, cannot be read or has other contents.',
