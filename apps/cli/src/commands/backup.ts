@@ -4,8 +4,9 @@ import {
   chunksOf,
   findPrunable,
   httpSource,
+  logFilesOf,
   manifestName,
-  openLogUpTo,
+  openFile,
   openPiece,
   parseRetention,
   prune,
@@ -260,8 +261,8 @@ async function get({ io, options }: Context, folder: string, flags: StoreFlags &
   const files: [name: string, open: () => Promise<DiskReader>][] = [
     [chain.snapshot.file, () => openPiece(store, chain.snapshot)],
   ]
-  for (const log of chain.logs)
-    if (log.first <= upTo) files.push([`log.${formatZxid(log.first)}`, () => openLogUpTo(store, log, upTo)])
+  for (const file of await logFilesOf(store, chain, upTo))
+    files.push([file.name, () => openFile(store, file)])
   for (const [name, open] of files) await fetchPiece(await open(), join(path, name))
   if (options().json) printJson(io, { folder, files: files.map(([name]) => name), upTo: hex(upTo) })
   else print(io, ...files.map(([name]) => join(path, name)))

@@ -572,6 +572,34 @@ describe('prune between snapshots', () => {
   })
 })
 
+describe('parts of the log of two members that have written at once', () => {
+  it('are restored, whatever number of transactions they have in common', async () => {
+    await create('/a')
+    const source = localSource(server.server as unknown as AdminTarget)
+    const writePart = async (catalog: Catalog) =>
+      (await writeBackup(store, source, { clock, compression, snapshot: 'if-needed', catalog })).log!
+    const setMany = async (times: number): Promise<void> => {
+      for (let done = 0; done < times; done += 500) {
+        for (let i = 0; i < 500; i++) client.set(++xid, '/a', String(done + i))
+        await server.untilIdle()
+      }
+    }
+    await backUp()
+    const known = await Catalog.read(store)
+    await setMany(500)
+    const first = await writePart(known)
+    await setMany(17_000)
+    await writePart(known)
+    await setMany(500)
+    await writePart(known.with([first]))
+    const chain = (await Catalog.read(store)).newestChain()
+    expect(chain.logs).toHaveLength(2)
+    for (const at of [chain.upTo, chain.upTo - 1, chain.upTo - 700])
+      expect((await loadBackup(store, chain, at, { compression })).lastZxid).toBe(at)
+    expect(await nodesAt()).toEqual({ '/a': '499' })
+  })
+})
+
 describe('the catalog of a target', () => {
   it('is what a reader finds after backups were written and removed, without reading them', async () => {
     await create('/n')

@@ -23,7 +23,7 @@ export {
   type SourceSnapshot,
   type WrittenBackup,
 } from './backup-writer.ts'
-export { loadBackup, openLogUpTo, type LoadedBackup } from './load-backup.ts'
+export { loadBackup, logFilesOf, openFile, type LoadedBackup } from './load-backup.ts'
 export { digestText, verifyChain, verifyDeep, verifyPieces, type BackupDefect } from './verify.ts'
 export { readVerification, writeVerification, type VerificationRecord } from './verification-record.ts'
 export { parseRetention, type RetentionRule } from './retention.ts'

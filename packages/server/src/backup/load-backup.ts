@@ -9,7 +9,7 @@ import {
 } from '@zabra/runtime'
 import { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { recover, scanLog, type Pause, type Recovery } from '../persistence/index.ts'
+import { LOG_HEADER_BYTES, recover, scanLog, type Pause, type Recovery } from '../persistence/index.ts'
 import { FEATURE_LEVEL } from '../version.ts'
 import { openPiece, type BackupChain, type BackupStore } from './catalog.ts'
 import { BackupError, BackupUsageError } from './errors.ts'
@@ -48,9 +48,8 @@ export async function loadBackup(
       `Expected a backup of feature level ${FEATURE_LEVEL} or below, which this release reads, got one of level ${level}. Use a release of level ${level} or later.`,
     )
   const disk = new BackupDisk(store)
-  disk.add(chain.snapshot.file, chain.snapshot, Infinity)
-  for (const log of chain.logs)
-    if (log.first <= upTo) disk.add(`log.${formatZxid(log.first)}`, log, await endOf(store, log, upTo))
+  disk.add(chain.snapshot.file, { manifest: chain.snapshot })
+  for (const file of await logFilesOf(store, chain, upTo)) disk.add(file.name, file)
   const recovery = await recover({
     dataDir: FOLDER,
     dataLogDir: FOLDER,
@@ -69,31 +68,72 @@ export async function loadBackup(
   )
 }
 
-/** Opens a piece of the log as if it ended with the last transaction up to `upTo`. */
-export async function openLogUpTo(store: BackupStore, log: LogManifest, upTo: Zxid): Promise<DiskReader> {
-  const limit = await endOf(store, log, upTo)
-  return firstBytes(await openPiece(store, log), limit)
+/** A file of a data folder that a piece of a backup gives. */
+export interface BackupFile {
+  readonly manifest: Manifest
+  /** Bytes of it behind the header of a log that are left out. */
+  readonly skipped?: number
+  /** Where it ends. */
+  readonly limit?: number
 }
 
-function firstBytes(reader: DiskReader, limit: number): DiskReader {
-  if (limit === Infinity) return reader
+/**
+ * Returns the log of a chain up to a transaction, as files of a data folder. Parts that two members wrote at once may have any number of
+ * transactions in common; a server that starts takes a few for repetitions, so the files have one.
+ */
+export async function logFilesOf(
+  store: BackupStore,
+  { logs }: BackupChain,
+  upTo: Zxid,
+): Promise<readonly (BackupFile & { readonly name: string })[]> {
+  const files: (BackupFile & { readonly name: string })[] = []
+  let reached = -1
+  for (const log of logs) {
+    if (log.first > upTo || reached >= upTo) break
+    const first = Math.max(log.first, reached)
+    const skipped =
+      first === log.first ? 0 : (await offsetOf(store, log, (zxid) => zxid >= first)) - LOG_HEADER_BYTES
+    const limit = log.upTo <= upTo ? Infinity : await offsetOf(store, log, (zxid) => zxid > upTo)
+    files.push({ name: `log.${formatZxid(first)}`, manifest: log, skipped, limit })
+    reached = log.upTo
+  }
+  return files
+}
+
+/** Opens what a file has of a piece. */
+export async function openFile(
+  store: BackupStore,
+  { manifest, skipped = 0, limit = Infinity }: BackupFile,
+): Promise<DiskReader> {
+  const reader = await openPiece(store, manifest)
+  if (limit === Infinity && skipped === 0) return reader
+  const readUpTo = (into: Uint8Array, position: number): Promise<number> =>
+    reader.read(into.subarray(0, Math.max(0, limit - position)), position)
   return {
-    read: (into, position) => reader.read(into.subarray(0, Math.max(0, limit - position)), position),
-    size: async () => Math.min(limit, await reader.size()),
+    async read(into, position) {
+      const head = Math.max(0, Math.min(into.length, LOG_HEADER_BYTES - position))
+      if (skipped === 0 || head === 0) return readUpTo(into, position + skipped)
+      const length = await readUpTo(into.subarray(0, head), position)
+      return length + (await readUpTo(into.subarray(head), LOG_HEADER_BYTES + skipped))
+    },
+    size: async () => Math.min(limit, await reader.size()) - skipped,
     close: () => reader.close(),
   }
 }
 
-/** Returns where in a piece of the log the first transaction above `upTo` begins. */
-async function endOf(store: BackupStore, log: LogManifest, upTo: Zxid): Promise<number> {
-  if (log.upTo <= upTo) return Infinity
-  let end = Infinity
+/** Returns where in a piece of the log the first transaction of a kind begins. */
+async function offsetOf(
+  store: BackupStore,
+  log: LogManifest,
+  isSought: (zxid: Zxid) => boolean,
+): Promise<number> {
+  let offset = Infinity
   await scanPiece(store, log, (entry) => {
-    if (entry.zxid <= upTo) return true
-    end = entry.offset
+    if (!isSought(entry.zxid)) return true
+    offset = entry.offset
     return false
   })
-  return end
+  return offset
 }
 
 /** Reads a piece of the log, and calls `visit` with each entry. */
@@ -104,18 +144,12 @@ export async function scanPiece(
 ): Promise<void> {
   const disk = new BackupDisk(store)
   const name = `log.${formatZxid(log.first)}`
-  disk.add(name, log, Infinity)
+  disk.add(name, { manifest: log })
   await scanLog(disk as unknown as Disk, `${FILES}/${name}`, visit)
 }
 
 const FOLDER = 'backup'
 const FILES = `${FOLDER}/version-2`
-
-interface BackupFile {
-  readonly manifest: Manifest
-  /** Bytes that are shown of it. */
-  readonly limit: number
-}
 
 /** Shows the pieces of a backup as a data folder that can be read and not written. */
 class BackupDisk implements Pick<Disk, 'list' | 'exists' | 'openRead'> {
@@ -126,8 +160,8 @@ class BackupDisk implements Pick<Disk, 'list' | 'exists' | 'openRead'> {
     this.#store = store
   }
 
-  add(name: string, manifest: Manifest, limit: number): void {
-    this.#files.set(`${FILES}/${name}`, { manifest, limit })
+  add(name: string, file: BackupFile): void {
+    this.#files.set(`${FILES}/${name}`, file)
   }
 
   async list(folder: string): Promise<string[]> {
@@ -141,7 +175,6 @@ class BackupDisk implements Pick<Disk, 'list' | 'exists' | 'openRead'> {
   async openRead(path: string): Promise<DiskReader> {
     const file = this.#files.get(path)
     if (file === undefined) throw new DiskError(`ENOENT on ${path}`, 'ENOENT', path)
-    const reader = await openPiece(this.#store, file.manifest)
-    return firstBytes(reader, file.limit)
+    return openFile(this.#store, file)
   }
 }
