@@ -175,10 +175,11 @@
 //   lastBefore
 //   lastBeforeChange
 //   loadBackup
+//   logFilesOf
 //   manifestName
 //   memoryCheck
 //   nodesOf
-//   openLogUpTo
+//   openFile
 //   openPiece
 //   openTarget
 //   parseChange
@@ -404,6 +405,12 @@ export declare function httpSource(name: string, request: SourceRequest): Backup
 
 // backup/load-backup.d.ts
 
+export interface BackupFile {
+    readonly manifest: Manifest;
+    readonly skipped?: number;
+    readonly limit?: number;
+}
+
 export interface LoadOptions {
     readonly compression: Compression;
     readonly logger?: Logger;
@@ -416,7 +423,11 @@ export interface LoadedBackup extends Pick<Recovery, 'tree' | 'sessions' | 'last
 
 export declare function loadBackup(store: BackupStore, chain: BackupChain, upTo: Zxid, { compression, logger, pause }: LoadOptions): Promise<LoadedBackup>;
 
-export declare function openLogUpTo(store: BackupStore, log: LogManifest, upTo: Zxid): Promise<DiskReader>;
+export declare function logFilesOf(store: BackupStore, { logs }: BackupChain, upTo: Zxid): Promise<readonly (BackupFile & {
+    readonly name: string;
+})[]>;
+
+export declare function openFile(store: BackupStore, { manifest, skipped, limit }: BackupFile): Promise<DiskReader>;
 
 // backup/log-stream.d.ts
 
@@ -510,7 +521,7 @@ export interface Prunable {
     readonly unfinished: readonly string[];
 }
 
-export declare function findPrunable({ target }: BackupStore, catalog: Catalog, rules: readonly RetentionRule[], now: number): Promise<Prunable>;
+export declare function findPrunable(store: BackupStore, catalog: Catalog, rules: readonly RetentionRule[], now: number): Promise<Prunable>;
 
 export declare function prune({ target }: BackupStore, { manifests, pieces, unfinished }: Prunable): Promise<void>;
 
