@@ -605,17 +605,24 @@ describe('the catalog of a target', () => {
     await create('/n')
     await backUp()
     let known = await Catalog.read(store)
-    const seen = ({ snapshots, logs, unmerged, end, gaps, replaced }: Catalog) => [
-      ...[snapshots, logs, unmerged, end, gaps],
-      replaced.call(known, clock.wall() + 60 * minute),
-      snapshots.map((snapshot) => known.chainOf(snapshot)),
+    const seen = (catalog: Catalog) => [
+      catalog.snapshots,
+      catalog.logs,
+      catalog.unmerged,
+      catalog.end,
+      catalog.gaps,
+      catalog.replaced(clock.wall() + 60 * minute),
+      catalog.snapshots.map((snapshot) => catalog.chainOf(snapshot)),
     ]
     for (let part = 0; part < 12; part++) {
       await server.advance(1000)
       if (part % 4 > 0) await create(`/n/${part}`)
       const { snapshot, log } = await writeBackup(store, sourceOf(server.http), {
-        ...{ clock, compression, catalog: known },
-        ...{ snapshot: part % 4 === 3 ? 'always' : 'if-needed', merges: true },
+        clock,
+        compression,
+        catalog: known,
+        snapshot: part % 4 === 3 ? 'always' : 'if-needed',
+        merges: true,
       })
       known = known.with([snapshot, log].filter((one) => one !== undefined))
       if (part % 3 === 2) {
