@@ -157,7 +157,7 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
-  it('merges the parts of an hour, leaves the small ones for some minutes, and removes them', async () => {
+  it('merges the parts of an hour, leaves the small ones for another hour, and removes them', async () => {
     const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
     const store = storeOn(server.disk, '/backup')
     const client = await server.connect({ timeout: DAY })
@@ -177,7 +177,7 @@ describe('a server with a target of backups', () => {
     await server.advance(20_000)
     expect(await parts()).toEqual([1, 41])
     expect(await pathsIn(store)).toHaveLength(41)
-    await server.advance(11 * MINUTE)
+    await server.advance(61 * MINUTE)
     client.create(101, '/last')
     await server.advance(10_000)
     // The part before the first snapshot belongs to the merged one too.
@@ -207,7 +207,7 @@ describe('a server with a target of backups', () => {
     server.disk.injectFault = (call, path) =>
       call === 'remove' && /^\/backup\/(?:log|manifest)\//.test(path) ? { code: 'EACCES' } : undefined
     client.create(3, '/n3')
-    await server.advance(11 * MINUTE)
+    await server.advance(61 * MINUTE)
     server.logLines.length = 0
     for (let at = 4; at < 30; at++) {
       client.create(at, `/n${at}`)
@@ -218,7 +218,7 @@ describe('a server with a target of backups', () => {
       { sentence: 'Old files of backups cannot be removed' },
     ])
     server.disk.injectFault = undefined
-    await server.advance(11 * MINUTE)
+    await server.advance(61 * MINUTE)
     client.create(30, '/n30')
     await server.advance(10_000)
     expect((await Catalog.read(store)).replaced(server.clock.wall())).toEqual([])

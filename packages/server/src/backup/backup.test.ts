@@ -686,7 +686,7 @@ describe('merged parts of the log', () => {
       const run = async (): Promise<void> => {
         const options = { clock, compression, snapshot: 'never', merges: true } as const
         await writeBackup(on, localSource(server.server as unknown as AdminTarget), options)
-        await removeBackups(on, (await Catalog.read(on)).replaced(clock.wall() + 11 * minute))
+        await removeBackups(on, (await Catalog.read(on)).replaced(clock.wall() + 61 * minute))
       }
       await run().catch(() => {})
       crashed.injectFault = undefined
@@ -707,7 +707,7 @@ describe('merged parts of the log', () => {
     const catalog = await Catalog.read(store)
     const [merged] = catalog.logs.filter((log) => log.merged)
     expect(merged!.after).toBeGreaterThanOrEqual(ends[2]!)
-    await removeBackups(store, catalog.replaced(clock.wall() + 11 * minute))
+    await removeBackups(store, catalog.replaced(clock.wall() + 61 * minute))
     await expectSound(ends, store)
     expect((await partsIn()).length).toBeLessThanOrEqual(MOMENTS)
   })

@@ -29,7 +29,7 @@ const MAX_BAD = 1000
 /** Bytes from which a part of the log is not merged with others. */
 export const LARGE_BYTES = 32 << 20
 /** Time for which parts of the log stay beside the larger one that replaces them, in milliseconds. */
-const REPLACED_MS = 600_000
+const REPLACED_MS = 3_600_000
 /** Manifests that are read at a time. */
 const CONCURRENT_READS = 8
 /** The file that holds the lineage of a target. */
