@@ -198,7 +198,7 @@
 //   writeSnapshotFile
 //   writeVerification
 
-// admin/http/tree-findings.d.ts
+// admin/http/api/tree-findings.d.ts
 
 export interface Examples<T> {
     readonly count: number;

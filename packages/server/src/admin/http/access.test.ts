@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { defaults } from '../../settings/index.ts'
 import { TestServer } from '../../testing/test-server.ts'
 import { AdminAccess } from './access.ts'
-import { apiRoutes } from './api.ts'
+import { apiRoutes } from './api/api.ts'
 import { adminCommands } from './commands.ts'
 import type { AdminRole } from './roles.ts'
 

@@ -19,7 +19,7 @@ import {
   resetStats,
 } from '../server-actions.ts'
 import type { ConnectionReport, ServerReport } from '../server-report.ts'
-import { numberIn } from './json-body.ts'
+import { numberIn } from './api/json-body.ts'
 import { JavaDouble, LazyNumber, LazyObject, type JsonValue } from './java-json.ts'
 
 /** Access that a command needs, by roles of the admin port. */

@@ -1,4 +1,4 @@
-import type { MemberReport } from '../http/member-report.ts'
+import type { MemberReport } from '../http/api/member-report.ts'
 
 /** A report with something in every field. */
 export const FULL_REPORT: MemberReport = {
