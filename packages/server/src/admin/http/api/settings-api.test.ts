@@ -111,6 +111,8 @@ describe('PATCH /api/v1/settings', () => {
     ['a list', { maxClientCnxns: [1] }, 400, 'or null for the value of the start, got [1]'],
     ['an object', { maxClientCnxns: {} }, 400, 'got {}'],
     ['fewer snapshots than are kept at least', { 'autopurge.snapRetainCount': 2 }, 400, 'from 3 up'],
+    ['what is audited where nothing is', { 'audit.events': 'admin' }, 409, 'set audit.enable=true'],
+    ['when backups are made where none is', { 'backup.schedule': '1h' }, 409, 'set backup.target'],
     ['a cron that never comes', { 'backup.schedule': '0 0 30 2 *' }, 400, 'five fields of cron'],
   ])('changes nothing for %s, and says what was expected', async (_, body, status, detail) => {
     await start()

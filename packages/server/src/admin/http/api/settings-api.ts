@@ -1,6 +1,6 @@
 import type { HttpResponse } from '@zabra/runtime'
 import { closestMatch } from '../../../settings/closest-match.ts'
-import { rowOf, settingNames, type SettingName } from '../../../settings/index.ts'
+import { rowOf, settingNames, type ServerSettings, type SettingName } from '../../../settings/index.ts'
 import { changeableNames, type SettingChange } from '../../../settings/live-settings.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { readObject } from './json-body.ts'
@@ -79,6 +79,15 @@ async function changeSettings({ request, liveSettings, logger, target }: ApiCall
       )
     wanted.set(name, value)
   }
+  for (const [prefix, needed, isThere] of NEEDED) {
+    const idle = Object.keys(body).filter((key) => key.startsWith(prefix))
+    if (idle.length > 0 && !isThere(target.settings))
+      return problem(
+        409,
+        'The setting would do nothing',
+        `${named(idle)}: set ${needed} in the file, and restart the server.`,
+      )
+  }
   const changes = liveSettings.plan(wanted)
   const unseen = unseenAfter(changes, target.settings.auditEvents)
   if (unseen.length > 0)
@@ -98,6 +107,16 @@ async function changeSettings({ request, liveSettings, logger, target }: ApiCall
     lasts: 'Until the next start of this server, which takes its configuration again. No file was written.',
   })
 }
+
+/** Settings that do nothing without another one. */
+const NEEDED: readonly (readonly [
+  prefix: string,
+  needed: string,
+  isThere: (settings: ServerSettings) => boolean,
+])[] = [
+  ['audit.', 'audit.enable=true', ({ auditEnabled }) => auditEnabled],
+  ['backup.', 'backup.target', ({ backupTargets }) => backupTargets.length > 0],
+]
 
 /** Returns the categories that record changes over HTTP, and would not be recorded any more. */
 function unseenAfter(changes: readonly SettingChange[], recorded: readonly string[]): readonly string[] {
