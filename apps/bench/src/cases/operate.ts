@@ -284,6 +284,10 @@ const holds: Case = {
           ['/api/v1/findings, as zabra doctor asks', '/api/v1/findings'],
           ['/api/v1/cluster', '/api/v1/cluster'],
           ['/api/v1/top', '/api/v1/top'],
+          ['a page of watches', '/api/v1/watches?limit=1000'],
+          ['a page of the watches of a path', '/api/v1/watches?path=/p&limit=1000'],
+          ['a page of the largest subtrees', '/api/v1/tree?path=/&depth=2'],
+          ['a bundle for support', '/api/v1/support-bundle'],
         ] as const)
           await test(what, () => read(adminPort!, path))
         await test('the command snapshot under a mixed load', async () => {
