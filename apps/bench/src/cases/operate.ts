@@ -209,7 +209,7 @@ function costOf(results: Results, { name }: Way, figure: keyof Measured): number
 const cost: Case = {
   name: 'operate-cost',
   about:
-    'what metrics, probes and `top` each second, and an audit log, cost a server; some 15 minutes with --seconds 2',
+    'what metrics, probes and `top` each second, and an audit log, cost a server; some 26 minutes with --seconds 2',
   only: 'zabra',
   run: async (context) => {
     const times: Times = new Map()
