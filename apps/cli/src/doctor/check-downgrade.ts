@@ -16,10 +16,6 @@ const JUTE_MAX = 0xfffff
 const DYNAMIC = /^zoo\.cfg\.dynamic\.([\da-f]{1,13})$/
 /** Files with which a Zabra server holds a member back, and which Apache ZooKeeper does not look at. */
 const HELD_BACK = ['distrusted', 'replacement']
-/** Keys of Zabra alone, beside those of its backups and those whose rows say so. */
-const OWN_KEYS =
-  /^(?:admin\.(?:anonymous|tokensFile|hosts|role\..*|maxConnections|clientAuth|ssl\..*)|audit\.(?!enable$).*|stop\..*|slow\.request\..*|log\.format|feature\.auto|webSocket.*|sessionSecret.*|quorumJoinerHosts|quorumAddressCheck|sasl\.digest\..*|jaas\.config|quorum\.auth\.digest\..*|quorum\.auth\.users|ssl\.quorum\.(?:id|allowedSubjects)|maxSessions|clientMemory|dataMemory|snapTreeShare|db\.autocreate)$/
-
 export interface DowngradeTools {
   readonly disk: Disk
   readonly compression: Compression
@@ -102,9 +98,7 @@ function* checkKeys(file: string, given: ReadonlyMap<string, string>): Generator
       'the members have a secret, which Apache ZooKeeper does not know: members with and without it refuse each other',
       'Stop all members, remove quorumSecretFile from each, and start them again; or use TLS between members.',
     )
-  const own = new Set<string>()
-  for (const row of Object.values(rows))
-    if ('isOwn' in row || row.group === 'Backups' || OWN_KEYS.test(row.key)) own.add(row.key)
+  const own = new Set(Object.values(rows).flatMap((row) => (row.isOwn === true ? [row.key] : [])))
   const used = [...given.keys()].filter((key) => own.has(key)).toSorted()
   if (used.length > 0)
     yield finding(

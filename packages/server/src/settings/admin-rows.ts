@@ -81,6 +81,7 @@ export const adminRows = {
   adminMaxConnections: row({
     group,
     key: 'admin.maxConnections',
+    isOwn: true,
     type: integer(1, 65_535),
     defaultValue: 256,
     description:
@@ -89,6 +90,7 @@ export const adminRows = {
   adminTrustedProxies: row({
     group,
     key: 'admin.trustedProxies',
+    isOwn: true,
     type: list('addresses and networks separated by commas, such as 10.0.0.5, fd00::/8', isIpExpression),
     defaultValue: [] as readonly string[],
     defaultText: 'none',
@@ -98,6 +100,7 @@ export const adminRows = {
   adminHosts: row({
     group,
     key: 'admin.hosts',
+    isOwn: true,
     type: list('host names separated by commas'),
     defaultValue: [] as readonly string[],
     defaultText: 'none',
@@ -107,6 +110,7 @@ export const adminRows = {
   adminAnonymous: row({
     group,
     key: 'admin.anonymous',
+    isOwn: true,
     type: someOf('health', 'metrics', 'view', 'local-view'),
     defaultValue: ['health', 'metrics', 'local-view'] as const,
     apacheDefault: 'everything but snapshots',
@@ -124,6 +128,7 @@ export const adminRows = {
   adminTokensFile: row({
     group,
     key: 'admin.tokensFile',
+    isOwn: true,
     type: optional(text('a file')),
     isPath: true,
     isSecretFile: true,
@@ -222,6 +227,7 @@ export const adminRows = {
   adminClientAuth: row({
     group,
     key: 'admin.clientAuth',
+    isOwn: true,
     type: oneOf('none', 'want', 'need'),
     defaultValue: 'none',
     description:
@@ -303,6 +309,7 @@ function role(name: string, mayDo: string) {
   return row({
     group,
     key: `admin.role.${name}`,
+    isOwn: true,
     type: roleMembers,
     defaultValue: [] as readonly string[],
     defaultText: 'none',
@@ -316,6 +323,7 @@ function storeLocation(store: StoreName, description: string) {
   return row({
     group,
     key: `admin.ssl.${store}.location`,
+    isOwn: true,
     type: optional(text('a file')),
     defaultValue: undefined,
     defaultText: `\`ssl.quorum.${store}.location\`, else \`ssl.${store}.location\``,
@@ -329,6 +337,7 @@ function storePassword(store: StoreName) {
   return row({
     group,
     key: `admin.ssl.${store}.password`,
+    isOwn: true,
     type: optional(text('a password')),
     defaultValue: undefined,
     defaultText: 'none',
@@ -341,6 +350,7 @@ function storePasswordPath(store: StoreName) {
   return row({
     group,
     key: `admin.ssl.${store}.passwordPath`,
+    isOwn: true,
     type: optional(text('a file')),
     defaultValue: undefined,
     defaultText: 'none',
@@ -354,6 +364,7 @@ function storeFormat(store: StoreName) {
   return row({
     group,
     key: `admin.ssl.${store}.type`,
+    isOwn: true,
     type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
     defaultValue: undefined,
     defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',

@@ -38,6 +38,7 @@ export const auditRows = {
   auditFormat: row({
     group,
     key: 'audit.format',
+    isOwn: true,
     type: oneOf('apache', 'json'),
     defaultValue: 'apache',
     description:
@@ -46,6 +47,7 @@ export const auditRows = {
   auditFile: row({
     group,
     key: 'audit.file',
+    isOwn: true,
     type: optional(text('a file')),
     isPath: true,
     defaultValue: undefined,
@@ -64,6 +66,7 @@ export const auditRows = {
   auditFileCount: row({
     group,
     key: 'audit.fileCount',
+    isOwn: true,
     type: integer(0, 10_000),
     defaultValue: 10,
     description: 'Renamed audit files that are kept, `.1` the newest.',
@@ -88,6 +91,7 @@ export const auditRows = {
   auditOnFailure: row({
     group,
     key: 'audit.onFailure',
+    isOwn: true,
     type: oneOf('continue', 'refuse'),
     defaultValue: 'continue',
     description:
@@ -96,6 +100,7 @@ export const auditRows = {
   auditEvents: row({
     group,
     key: 'audit.events',
+    isOwn: true,
     isChangeable: true,
     type: auditEvents(),
     defaultValue: ['writes', 'auth', 'admin', 'config'],

@@ -9,6 +9,7 @@ export const backupRows = {
   backupTargets: row({
     group,
     key: 'backup.target',
+    isOwn: true,
     type: list('targets separated by commas, such as /backup/orders or s3://bucket/orders'),
     defaultValue: [] as readonly string[],
     defaultText: 'none',
@@ -18,6 +19,7 @@ export const backupRows = {
   backupSchedule: row({
     group,
     key: 'backup.schedule',
+    isOwn: true,
     isChangeable: true,
     type: schedule(),
     defaultValue: 3_600_000 as number | string,
@@ -47,6 +49,7 @@ export const backupRows = {
   backupRetain: row({
     group,
     key: 'backup.retain',
+    isOwn: true,
     type: optional(
       pattern(
         /^\d{1,6}[mhdw]:(?:all|\d{1,6}[mhdw])(?:,\d{1,6}[mhdw]:(?:all|\d{1,6}[mhdw]))*$/,
@@ -59,6 +62,7 @@ export const backupRows = {
   backupKeyFile: row({
     group,
     key: 'backup.encryption.keyFile',
+    isOwn: true,
     type: optional(text('a file')),
     isPath: true,
     isSecretFile: true,
@@ -69,6 +73,7 @@ export const backupRows = {
   backupMember: row({
     group,
     key: 'backup.member',
+    isOwn: true,
     type: pattern(/^(?:any|observer|follower|\d{1,3})$/, 'any, observer, follower or the id of a member'),
     defaultValue: 'any',
     description:
@@ -86,6 +91,7 @@ export const backupRows = {
   backupS3Endpoint: row({
     group,
     key: 'backup.s3.endpoint',
+    isOwn: true,
     // Without credentials, which settings would show and logs would have.
     type: optional(
       pattern(
@@ -100,6 +106,7 @@ export const backupRows = {
   backupS3Region: row({
     group,
     key: 'backup.s3.region',
+    isOwn: true,
     type: pattern(/^[\w-]{1,40}$/, 'a region such as eu-central-1'),
     defaultValue: 'us-east-1',
     description: 'Region of the bucket.',
@@ -107,6 +114,7 @@ export const backupRows = {
   backupS3CredentialsFile: row({
     group,
     key: 'backup.s3.credentialsFile',
+    isOwn: true,
     type: optional(text('a file')),
     isPath: true,
     isSecretFile: true,

@@ -33,6 +33,7 @@ export const connectionRows = {
   sessionSecretFile: row({
     group: sessions,
     key: 'sessionSecretFile',
+    isOwn: true,
     type: optional(text('a file with at least 16 random bytes')),
     isPath: true,
     isSecretFile: true,
@@ -74,6 +75,7 @@ export const connectionRows = {
   maxSessions: row({
     group: requests,
     key: 'maxSessions',
+    isOwn: true,
     isChangeable: true,
     type: integer(0),
     defaultValue: 0,
@@ -84,6 +86,7 @@ export const connectionRows = {
   clientMemoryBytes: row({
     group: requests,
     key: 'clientMemory',
+    isOwn: true,
     property: 'zookeeper.clientMemory',
     type: size('B'),
     defaultValue: 0,
@@ -96,6 +99,7 @@ export const connectionRows = {
   dataMemoryBytes: row({
     group: requests,
     key: 'dataMemory',
+    isOwn: true,
     property: 'zookeeper.dataMemory',
     type: size('B'),
     defaultValue: 0,

@@ -173,6 +173,7 @@ export const memberSecurityRows = {
   quorumAllowedSubjects: row({
     group,
     key: 'ssl.quorum.allowedSubjects',
+    isOwn: true,
     type: optional(regularExpression()),
     defaultValue: undefined,
     defaultText: 'none: certificates name hosts',
@@ -183,6 +184,7 @@ export const memberSecurityRows = {
   quorumCertificateUri: row({
     group,
     key: 'ssl.quorum.id',
+    isOwn: true,
     type: optional(uriPattern('{id}')),
     defaultValue: undefined,
     defaultText: 'none: certificates name hosts',
@@ -266,6 +268,7 @@ export const memberSecurityRows = {
   quorumSaslUsers: row({
     group,
     key: 'quorum.auth.digest.users',
+    isOwn: true,
     type: users(),
     defaultValue: {} as Readonly<Record<string, string>>,
     defaultText: 'those of the section',
@@ -276,6 +279,7 @@ export const memberSecurityRows = {
   quorumSaslUser: row({
     group,
     key: 'quorum.auth.digest.user',
+    isOwn: true,
     type: optional(text('the name of a user')),
     defaultValue: undefined,
     defaultText: 'that of the section',
@@ -285,6 +289,7 @@ export const memberSecurityRows = {
   quorumSaslPassword: row({
     group,
     key: 'quorum.auth.digest.password',
+    isOwn: true,
     type: optional(text('a password')),
     defaultValue: undefined,
     defaultText: 'that of the section',
@@ -295,6 +300,7 @@ export const memberSecurityRows = {
   quorumUserOf: row({
     group,
     key: 'quorum.auth.users',
+    isOwn: true,
     type: userOfId(),
     defaultValue: {} as Readonly<Record<string, string>>,
     defaultText: 'any user may be any member',

@@ -87,6 +87,7 @@ export const quorumRows = {
   quorumJoinerHosts: row({
     group: quorum,
     key: 'quorumJoinerHosts',
+    isOwn: true,
     type: list('hosts separated by commas'),
     defaultValue: [] as readonly string[],
     defaultText: 'none',
@@ -97,6 +98,7 @@ export const quorumRows = {
   featureAuto: row({
     group: quorum,
     key: 'feature.auto',
+    isOwn: true,
     type: bool(),
     defaultValue: false,
     apacheDefault: 'none',

@@ -8,6 +8,7 @@ export const saslRows = {
   saslUsers: row({
     group: auth,
     key: 'sasl.digest.users',
+    isOwn: true,
     type: users(),
     defaultValue: {} as Readonly<Record<string, string>>,
     defaultText: 'none',
@@ -19,6 +20,7 @@ export const saslRows = {
   saslUsersFile: row({
     group: auth,
     key: 'sasl.digest.usersFile',
+    isOwn: true,
     type: optional(text('a file with lines name=password')),
     isPath: true,
     isSecretFile: true,
@@ -30,6 +32,7 @@ export const saslRows = {
   jaasConfig: row({
     group: auth,
     key: 'jaas.config',
+    isOwn: true,
     property: 'java.security.auth.login.config',
     type: optional(text('a JAAS file')),
     isPath: true,

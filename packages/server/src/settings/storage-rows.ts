@@ -125,6 +125,7 @@ export const storageRows = {
   snapTreeShare: row({
     group: log,
     key: 'snapTreeShare',
+    isOwn: true,
     isChangeable: true,
     type: decimal(0, 100),
     defaultValue: 0.25,

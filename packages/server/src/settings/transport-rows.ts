@@ -253,6 +253,7 @@ export const transportRows = {
   webSocketPort: row({
     group,
     key: 'webSocketPort',
+    isOwn: true,
     type: optional(port()),
     defaultValue: undefined,
     defaultText: 'none',
@@ -262,6 +263,7 @@ export const transportRows = {
   webSocketPortAddress: row({
     group,
     key: 'webSocketPortAddress',
+    isOwn: true,
     type: text('a host name or an address'),
     defaultValue: '127.0.0.1',
     description:
@@ -278,6 +280,7 @@ export const transportRows = {
   webSocketPath: row({
     group,
     key: 'webSocketPath',
+    isOwn: true,
     type: optional(pattern(/^\/[^\s?#]*$/, 'a path such as /zabra')),
     defaultValue: undefined,
     defaultText: 'any',
@@ -286,6 +289,7 @@ export const transportRows = {
   webSocketOrigins: row({
     group,
     key: 'webSocketOrigins',
+    isOwn: true,
     type: list('origins separated by commas, such as https://app.example, or * for any'),
     defaultValue: [] as readonly string[],
     defaultText:
