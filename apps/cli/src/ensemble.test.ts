@@ -1,4 +1,3 @@
-import { createServer as listen, type AddressInfo } from 'node:net'
 import type { PassThrough } from 'node:stream'
 import { parseConfiguration } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -6,13 +5,14 @@ import { Interrupted } from './exit-codes.ts'
 import { openSession } from './session/open.ts'
 import { ClientTransport } from './session/transport.ts'
 import { CliFixture } from './testing/cli-fixture.ts'
+import { freePorts } from './testing/free-ports.ts'
 
 /** A member that is an ensemble alone. */
 let stage: CliFixture
 const ADMIN = ['--auth', 'digest:super:admin']
 
 beforeAll(async () => {
-  const [quorum, election] = await Promise.all([freePort(), freePort()])
+  const [quorum, election] = await freePorts(2)
   stage = await CliFixture.start({
     adminPort: 0,
     serverId: 1,
@@ -24,14 +24,6 @@ beforeAll(async () => {
   })
 })
 afterAll(() => stage.stop())
-
-async function freePort(): Promise<number> {
-  const server = listen().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 const run = (...argv: string[]) => stage.run(argv)
 

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
 import type { Platform } from '@zabra/runtime'
 
 /** An output stream; a terminal also has a width. */
@@ -32,6 +33,11 @@ export function printJson(io: Io, value: unknown): void {
     io,
     JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `0x${part.toString(16)}` : part)),
   )
+}
+
+/** Resolves after some milliseconds. Rejects with an `Interrupted` when the program is to end. */
+export async function pause(io: Io, ms: number): Promise<void> {
+  await setTimeout(ms, undefined, { signal: io.signal }).catch(() => io.signal.throwIfAborted())
 }
 
 /** Reads standard input to its end. */

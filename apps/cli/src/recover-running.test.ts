@@ -9,6 +9,7 @@ import { parseConfiguration } from '@zabra/server'
 import { createServer, defaults, type Server } from '@zabra/server/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CommandRun, type RunResult } from './testing/cli-fixture.ts'
+import { freePorts } from './testing/free-ports.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'zabra-recover-'))
 const dataDirOf = (id: number): string => join(folder, String(id))
@@ -17,15 +18,6 @@ const IDS = [1, 2, 3]
 const servers = new Map<number, Server>()
 const lines: string[] = []
 const addresses: string[] = []
-
-/** Returns ports that were free a moment ago. */
-async function freePorts(count: number): Promise<number[]> {
-  const held = Array.from({ length: count }, () => listen().listen(0, '127.0.0.1'))
-  await Promise.all(held.map((server) => new Promise((resolve) => server.once('listening', resolve))))
-  const ports = held.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
-}
 
 async function start(id: number): Promise<void> {
   const note = (_: object, sentence: string): void => void lines.push(`${id} ${sentence}`)

@@ -1,5 +1,5 @@
+import type { AddressInfo } from 'node:net'
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
-import { createServer as listen, type AddressInfo } from 'node:net'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import { Interrupted } from './exit-codes.ts'
 import { openSession } from './session/open.ts'
 import { ClientTransport } from './session/transport.ts'
 import { CommandRun } from './testing/cli-fixture.ts'
+import { freePorts } from './testing/free-ports.ts'
 
 const IDS = [1, 2, 3] as const
 const folder = mkdtempSync(join(tmpdir(), 'zabra-roll-'))
@@ -26,16 +27,8 @@ let zk: Client
 /** Runs before a member is restarted. */
 let onRestart: (id: number) => Promise<void> | void
 
-async function freePort(): Promise<number> {
-  const server = listen().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 beforeAll(async () => {
-  const ports = await Promise.all(IDS.map(async () => Promise.all([1, 2, 3, 4].map(freePort))))
+  const ports = await Promise.all(IDS.map(() => freePorts(4)))
   const lines = IDS.map((id) => {
     const [quorum, election, client] = ports[id - 1]!
     return `server.${id}=127.0.0.1:${quorum}:${election};127.0.0.1:${client}`

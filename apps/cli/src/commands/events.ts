@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Option } from 'commander'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { note, print, printJson } from '../io.ts'
+import { note, pause, print, printJson } from '../io.ts'
 import type { AdminClient } from '../session/admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { serverEvents } from '../session/event-stream.ts'
@@ -62,7 +61,7 @@ async function follow(context: Context, flags: Flags): Promise<void> {
       if (isConnected) note(io, `${error.message} Connecting again.`)
     }
     isConnected = false
-    await sleep(waitMs, undefined, { signal: io.signal }).catch(() => io.signal.throwIfAborted())
+    await pause(io, waitMs)
     waitMs = Math.min(MAX_WAIT_MS, 2 * waitMs)
   }
 }

@@ -25,8 +25,8 @@ export const compareDigests: CommandModule = (command, context) => {
 }
 
 const HELP = `
-Servers note a digest of their tree each 128 transactions, and tell it by the four-letter word hash, which
-4lw.commands.whitelist has to allow. Exits with 11 when digests differ. A digest covers paths, data and
+Servers record a digest of their tree each 128 transactions; the four-letter word hash returns them, and
+4lw.commands.whitelist has to allow it. Exits with 11 when digests differ. A digest covers paths, data and
 stats, not access lists: zabra diff compares those too, and names the nodes.`
 
 async function run({ io, options }: Context, hosts: readonly string[]): Promise<void> {

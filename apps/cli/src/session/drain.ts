@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { duration, timeOption } from '../arguments.ts'
 import type { Context } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { note } from '../io.ts'
+import { note, pause } from '../io.ts'
 import type { AdminClient } from './admin-client.ts'
 
 /** Time between two requests for a permit, in milliseconds. */
@@ -34,12 +33,12 @@ export const withDrainOptions = (command: Command): Command =>
       ),
     )
 
-/** Waits until the leader lets a server stop, and moves its clients to others. Resolves to the id of the server. */
+/** Waits for the permit to stop a server, and moves its clients to others. Resolves to the id of the server. */
 export async function drainServer(context: Context, admin: AdminClient, times: DrainTimes): Promise<number> {
   const { io } = context
-  const id = await awaitLeave(context, admin, Math.ceil(times.for / 1000), times.wait)
+  const id = await awaitPermit(context, admin, Math.ceil(times.for / 1000), times.wait)
   await admin.json('POST', '/api/v1/drain', { body: { seconds: times.over / 1000 } })
-  await sleep(times.over, undefined, { signal: io.signal }).catch(() => io.signal.throwIfAborted())
+  await pause(io, times.over)
   return id
 }
 
@@ -50,7 +49,7 @@ export async function undrainServer(admin: AdminClient): Promise<void> {
 }
 
 /** Asks until the leader gives a permit. Resolves to the id of the server; rejects with a `Failure` when it has not in time. */
-async function awaitLeave(
+async function awaitPermit(
   { io }: Context,
   admin: AdminClient,
   seconds: number,
@@ -58,7 +57,7 @@ async function awaitLeave(
 ): Promise<number> {
   const until = Date.now() + waitMs
   for (let reason = ''; ;) {
-    const { id, detail = '' } = await admin.json<Leave>('POST', '/api/v1/stop-permit', {
+    const { id, detail = '' } = await admin.json<Permit>('POST', '/api/v1/stop-permit', {
       body: { seconds },
       accepts: [200, 409, 503],
     })
@@ -71,14 +70,12 @@ async function awaitLeave(
         `The leader has not let the server stop within ${waitMs} ms. ${detail}`,
         ExitCode.refused,
       )
-    await sleep(Math.min(RETRY_MS, left), undefined, { signal: io.signal }).catch(() =>
-      io.signal.throwIfAborted(),
-    )
+    await pause(io, Math.min(RETRY_MS, left))
   }
 }
 
 /** The permit of the leader, with the id of the server, or why there is none. */
-interface Leave {
+interface Permit {
   readonly id?: number
   readonly detail?: string
 }

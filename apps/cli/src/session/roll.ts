@@ -1,10 +1,9 @@
 import { InvalidArgumentError } from 'commander'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { duration, timeOption } from '../arguments.ts'
 import { runChild } from '../child.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { note, print, printJson } from '../io.ts'
+import { note, pause, print, printJson } from '../io.ts'
 import type { AdminClient } from './admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from './admin-options.ts'
 import { safeLine } from '../text/bytes.ts'
@@ -215,7 +214,7 @@ async function untilReady(
         `Server ${id} is not back and ready after ${Math.round(withinMs / 1000)} s: ${safeLine(reason)}`,
         ExitCode.unhealthy,
       )
-    await sleep(POLL_MS, undefined, { signal: io.signal }).catch(() => io.signal.throwIfAborted())
+    await pause(io, POLL_MS)
   }
 }
 
