@@ -64,6 +64,18 @@ async function describedBy(http: TestServer['http']): Promise<Described | undefi
 
 const askForBackup = (http: TestServer['http']) => http.request('/api/v1/backups', { method: 'POST' })
 
+/** Starts a server with three small parts of its log in the target, which are merged with the next one. */
+async function startWithSmallParts() {
+  const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
+  const client = await server.connect({ timeout: DAY })
+  for (let at = 0; at < 3; at++) {
+    client.create(at, `/n${at}`)
+    await server.advance(10_000)
+  }
+  await server.advance(HOUR)
+  return { server, store: storeOn(server.disk, '/backup'), client }
+}
+
 describe('a server with a target of backups', () => {
   it('writes snapshots and the log at their intervals, and removes what no rule keeps', async () => {
     const server = await TestServer.start({
@@ -196,14 +208,7 @@ describe('a server with a target of backups', () => {
   })
 
   it('writes parts in time to a target that lets nothing be removed, with a line each ten minutes', async () => {
-    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
-    const store = storeOn(server.disk, '/backup')
-    const client = await server.connect({ timeout: DAY })
-    for (let at = 0; at < 3; at++) {
-      client.create(at, `/n${at}`)
-      await server.advance(10_000)
-    }
-    await server.advance(HOUR)
+    const { server, store, client } = await startWithSmallParts()
     server.disk.injectFault = (call, path) =>
       call === 'remove' && /^\/backup\/(?:log|manifest)\//.test(path) ? { code: 'EACCES' } : undefined
     client.create(3, '/n3')
@@ -226,14 +231,7 @@ describe('a server with a target of backups', () => {
   })
 
   it('goes on with small parts where a merged one cannot be written', async () => {
-    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
-    const store = storeOn(server.disk, '/backup')
-    const client = await server.connect({ timeout: DAY })
-    for (let at = 0; at < 3; at++) {
-      client.create(at, `/n${at}`)
-      await server.advance(10_000)
-    }
-    await server.advance(HOUR)
+    const { server, store, client } = await startWithSmallParts()
     const first = (await Catalog.read(store)).logs[0]!.piece.name.slice(0, 20)
     server.disk.injectFault = (call, path) =>
       call === 'write' && path.startsWith(`/backup/${first}`) ? { code: 'EFBIG' } : undefined

@@ -471,7 +471,9 @@ class TargetBackups {
   }
 
   #runIfDue(): void {
-    if (this.#running !== undefined || this.#isStopping || !this.#isDue()) return
+    if (this.#running !== undefined || this.#isStopping) return
+    this.#noteProgress()
+    if (!this.#isDue()) return
     this.#running = this.#run().finally(() => {
       this.#running = undefined
       // A snapshot that was asked for meanwhile.
@@ -485,16 +487,18 @@ class TargetBackups {
     return this.#isLogDue() || this.#isSnapshotDue(this.#catalog)
   }
 
+  /** Notes since when transactions are in no backup, or that the backups have all of them. */
+  #noteProgress(): void {
+    if (this.#settings.backupLogIntervalMs === 0 || this.#savedUpTo === undefined) return
+    if (this.#appliedZxid > this.#savedUpTo) this.#unsavedSince ??= this.#now()
+    else this.#lastBackupAt = Math.floor(this.#platform.clock.wall())
+  }
+
   /** Whether transactions are in no backup for long enough, or are many. */
   #isLogDue(): boolean {
-    const { backupLogIntervalMs } = this.#settings
-    if (backupLogIntervalMs === 0) return false
+    if (this.#settings.backupLogIntervalMs === 0) return false
     if (this.#savedUpTo === undefined) return true
-    if (this.#appliedZxid <= this.#savedUpTo) {
-      this.#lastBackupAt = Math.floor(this.#platform.clock.wall())
-      return false
-    }
-    this.#unsavedSince ??= this.#now()
+    if (this.#appliedZxid <= this.#savedUpTo) return false
     const isLong = this.#now() >= this.#partDueAt
     return isLong || this.#server!.logRange.bytesAfter(this.#savedUpTo) >= PART_BYTES
   }

@@ -23,7 +23,7 @@ import { seal } from './sealing.ts'
 import { hex } from './target.ts'
 import { verifyPiece } from './verify.ts'
 
-/** Parts of the log that are merged at last, and the time after which fewer are, in milliseconds. */
+/** Small parts of the log at which they are merged, and the age of the oldest one at which fewer are, in milliseconds. */
 const MAX_UNMERGED = 256
 const MAX_UNMERGED_MS = 3_600_000
 

@@ -203,8 +203,8 @@ export class Catalog {
   }
 
   /**
-   * Returns the parts of the log that larger ones have replaced and that can go, at a time in milliseconds since 1970. They stay for some
-   * minutes, for readers that have listed the target before.
+   * Returns the parts of the log that larger ones have replaced and that can go, at a time in milliseconds since 1970. They stay for an
+   * hour, for readers that have listed the target before.
    */
   replaced(now: number): readonly LogManifest[] {
     let reach = -1

@@ -1,6 +1,6 @@
 import { FrameSplitter, OpCode, ProtocolError, readConnectRequest, Reader } from '@zabra/protocol'
 import type { Cancel, Connection, ConnectionHandler } from '@zabra/runtime'
-import { canonicalIp } from '../core/auth/index.ts'
+import { canonicalIp, isLoopback } from '../core/auth/index.ts'
 import type { Session } from '../core/sessions/index.ts'
 import { originOf, userNames } from '../audit/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
@@ -53,8 +53,6 @@ const IDENTITY_BYTES = 100
 
 const bytesOf = (identities: readonly Identity[]): number =>
   identities.reduce((sum, { scheme, id }) => sum + scheme.length + id.length + IDENTITY_BYTES, 0)
-
-const isLoopback = (host: string): boolean => host === '::1' || host.startsWith('127.')
 
 /** One client connection: parses its bytes into a four-letter command, a handshake and requests, and sends replies and events. */
 class ClientConnection implements RequestClient, HandshakeClient {

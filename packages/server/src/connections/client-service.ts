@@ -147,7 +147,6 @@ export class ClientService {
   readonly memberChanges: MemberChanges
   readonly flushQueue: FlushQueue
   /** Limits new sessions (`connection_throttle_tokens`); undefined without a limit. */
-  /** Limits new sessions; undefined where the settings set no limit. */
   sessionTokens: TokenBucket | undefined
   /** Holds the buffers of replies and of queued requests. */
   readonly bufferPool = new BufferPool()

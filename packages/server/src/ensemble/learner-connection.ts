@@ -172,7 +172,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     return this.#connection.isOpen
   }
 
-  /** Whether it was told that it is up to date. */
+  /** Whether UPTODATE was sent to it. */
   get isUpToDate(): boolean {
     return this.#isUpToDate
   }

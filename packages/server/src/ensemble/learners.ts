@@ -107,7 +107,7 @@ export class Learners {
       collectMs: COLLECT_MS,
       learners: () => this.#connections.values(),
       isMember: (id) => membership.active.members.has(id),
-      speaksFor: ({ serverId }, id) => this.#standsBehind(serverId, id),
+      speaksFor: ({ serverId }, id) => this.#isObserverOf(serverId, id),
       own: () => context.reports.own(),
     })
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
@@ -149,7 +149,7 @@ export class Learners {
   }
 
   /** Returns whether a server may be an observer that follows a voter. */
-  #standsBehind(voter: ServerId, id: ServerId): boolean {
+  #isObserverOf(voter: ServerId, id: ServerId): boolean {
     const { members } = this.#context.membership.active
     if (members.get(voter)?.role !== 'participant' || members.get(id)?.role !== 'observer') return false
     return ![...this.#connections.values()].some(({ serverId }) => serverId === id)

@@ -29,7 +29,7 @@ export interface ReportRoundsOptions {
   readonly learners: () => Iterable<ReportingLearner>
   /** Returns whether the configuration names a server. Others are not asked, and get no answer. */
   readonly isMember: (id: ServerId) => boolean
-  /** Returns whether a learner reports about another server, which stands behind it. */
+  /** Returns whether a learner may report about another server: an observer that follows it. */
   readonly speaksFor: (learner: ReportingLearner, id: ServerId) => boolean
   /** Resolves to the report of this server, or those of all members that it knows of; undefined where nothing is known to answer. */
   readonly own: () => Promise<readonly ReportOfMember[] | undefined>

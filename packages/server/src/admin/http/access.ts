@@ -1,11 +1,17 @@
 import { sha256 } from '@zabra/protocol'
 import { addressBlockOf, type Clock, type HttpRequest } from '@zabra/runtime'
-import { addIdentities, authenticate, identitiesOfCertificate, ipMatches } from '../../core/auth/index.ts'
+import {
+  addIdentities,
+  authenticate,
+  identitiesOfCertificate,
+  ipMatches,
+  isLoopback,
+} from '../../core/auth/index.ts'
 import type { Identity } from '../../core/types.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { AdminTokens } from './tokens.ts'
 import type { AdminRole } from './roles.ts'
-import { isLoopback, type CallerRequest } from './trusted-proxies.ts'
+import type { CallerRequest } from './trusted-proxies.ts'
 
 /** Why a request is refused: the status, and the error as Apache ZooKeeper words it where it has one. */
 export interface Refusal {

@@ -3,6 +3,7 @@ import type { HttpRequest, HttpResponse, Platform } from '@zabra/runtime'
 import type { RecoveryProgress } from '../../persistence/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import type { AdminTarget, HealthCheck } from '../admin-target.ts'
+import { json } from './api/api-route.ts'
 import { readiness } from './health.ts'
 import { text } from './text-response.ts'
 
@@ -105,9 +106,3 @@ export class HealthProbes {
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
-
-const json = (status: number, body: object): HttpResponse => ({
-  status,
-  headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
-  body: `${JSON.stringify(body)}\n`,
-})

@@ -1,5 +1,5 @@
 import type { Address, HttpRequest } from '@zabra/runtime'
-import { canonicalIp, ipMatcherOf, parseIp } from '../../core/auth/index.ts'
+import { canonicalIp, ipMatcherOf, isLoopback, parseIp } from '../../core/auth/index.ts'
 
 /** Most addresses of a header that are read, from its end: proxies behind each other. */
 const MAX_HOPS = 16
@@ -58,10 +58,6 @@ export class TrustedProxies {
     return undefined
   }
 }
-
-/** Whether an address, as `TrustedProxies` returns it, is one of this machine. */
-export const isLoopback = (host: string): boolean =>
-  host.startsWith('127.') || /^(?:0*:)+0*1$/.test(host.split('%', 1)[0]!)
 
 /** Returns an address as it is, but IPv4 that is mapped into IPv6 as IPv4: settings name it so. */
 function plainAddress(host: string): string {

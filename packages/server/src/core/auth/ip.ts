@@ -43,6 +43,10 @@ function parseNetwork(expression: string): Network | undefined {
   return /^\d+$/.test(bits) && Number(bits) <= all ? { bytes, bits: Number(bits) } : undefined
 }
 
+/** Returns whether an address is one of the machine itself. That of IPv4 is not mapped into IPv6. */
+export const isLoopback = (host: string): boolean =>
+  host.startsWith('127.') || /^(?:0*:)+0*1$/.test(host.split('%', 1)[0]!)
+
 /** Returns whether an ACL entry of scheme `ip` may have this id: an address, or an address and a number of bits. */
 export const isIpExpression = (expression: string): boolean => parseNetwork(expression) !== undefined
 

@@ -65,6 +65,17 @@ export interface ApiRoute {
 export const problem = (status: number, title: string, detail: string): HttpResponse =>
   json(status, { type: 'about:blank', title, status, detail }, 'application/problem+json')
 
+/** Returns an error that passes: the caller may ask again after some seconds. */
+export function passingProblem(
+  status: 429 | 503,
+  title: string,
+  detail: string,
+  retryAfterSeconds: number,
+): HttpResponse {
+  const answer = problem(status, title, detail)
+  return { ...answer, headers: { ...answer.headers, 'retry-after': String(retryAfterSeconds) } }
+}
+
 /** Returns an answer of the API. */
 export function json(status: number, value: object, type = 'application/json'): HttpResponse {
   return {

@@ -5,7 +5,7 @@ import { snapshotsIn } from '../../../persistence/index.ts'
 import { RestoreRefusal, type AdminTarget } from '../../admin-target.ts'
 import type { BackupReport } from '../../backup-report.ts'
 import { readLog, servedTree } from '../../local-source.ts'
-import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
+import { json, passingProblem, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { leaderAdvice } from './leader-advice.ts'
 import { EmptyBodyError, RestoreTooLargeError, type RestoreState } from '../restore-command.ts'
 import { snapshotResponse, takeSnapshot } from '../snapshot-command.ts'
@@ -169,12 +169,12 @@ function noDuty(
     failed === undefined
       ? `One takes it within half a minute of a start, or of the last sign of the one before${backupMember === 'any' ? '' : `; backup.member=${backupMember} leaves it to some`}.`
       : `${failed.url} cannot be used: ${failed.problem}.`
-  const answer = problem(
+  return passingProblem(
     503,
     'No member has the duty yet',
     `No member writes backups to ${urls} now. ${reason} Ask again in ${DUTY_SECONDS} s; GET /api/v1/backups names the member.`,
+    DUTY_SECONDS,
   )
-  return { ...answer, headers: { ...answer.headers, 'retry-after': String(DUTY_SECONDS) } }
 }
 
 async function takeOne({ target }: ApiCall): Promise<HttpResponse> {

@@ -1,6 +1,6 @@
 import type { HttpResponse, LogLevel } from '@zabra/runtime'
 import { isEventId, LOG_LEVELS, LOG_PARTS, type RecentEvent } from '../../../logging/index.ts'
-import { problem, type ApiCall, type ApiRoute } from './api-route.ts'
+import { passingProblem, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 
 const EVENT_STREAM = 'text/event-stream'
 const LEVELS: readonly LogLevel[] = LOG_LEVELS.filter((level) => level !== 'debug')
@@ -80,11 +80,10 @@ function filterOf(least: LogLevel, types: readonly string[] | undefined): (event
     (wanted === undefined || wanted.has(event.id) || wanted.has(event.part))
 }
 
-function tooMany(): HttpResponse {
-  const answer = problem(
+const tooMany = (): HttpResponse =>
+  passingProblem(
     503,
     'Too many streams of events',
     `As many streams are open as the server keeps. Close one, ask again in ${RETRY_SECONDS} s, or ask with follow=false from time to time when there is room.`,
+    RETRY_SECONDS,
   )
-  return { ...answer, headers: { ...answer.headers, 'retry-after': String(RETRY_SECONDS) } }
-}

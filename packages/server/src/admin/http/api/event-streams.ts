@@ -101,7 +101,7 @@ export class EventStreams {
           yield text
           text = ''
         } else if (last >= end || this.#isClosed || reader.hasLeft) return
-        // The number tells a reader of few events how far it is.
+        // A reader that filters continues after this number.
         else if (!(await this.#isWoken(reader))) text = `:\nid: ${last}\n\n`
       }
     } finally {

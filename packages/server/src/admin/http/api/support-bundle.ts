@@ -1,7 +1,8 @@
+import { concatBytes } from '@zabra/protocol'
 import { DiskError, type Disk, type HttpResponse, type Platform } from '@zabra/runtime'
 import { COMMIT, FULL_VERSION } from '../../../version.ts'
 import type { AdminTarget } from '../../admin-target.ts'
-import { problem, type ApiCall } from './api-route.ts'
+import { passingProblem, type ApiCall } from './api-route.ts'
 import { TAR_END, tarHeader, tarPadding } from './tar.ts'
 
 /** Bytes of all files, and of one: a longer one is cut. */
@@ -49,7 +50,7 @@ export class SupportBundles {
   begin(call: ApiCall): HttpResponse {
     const { clock } = this.#platform
     const now = clock.monotonic()
-    if (this.#current !== undefined && now < this.#current.endsAt) return isBusy()
+    if (this.#current !== undefined && now < this.#current.endsAt) return busy()
     const bundle = { endsAt: now + MAX_MS }
     this.#current = bundle
     const release = (): void => {
@@ -139,13 +140,7 @@ export class SupportBundles {
       length += chunk.length
       if (length > limit) break
     }
-    const bytes = new Uint8Array(Math.min(length, limit))
-    let at = 0
-    for (const chunk of chunks) {
-      bytes.set(chunk, at)
-      at += chunk.length
-    }
-    return { bytes, isCut: length > limit }
+    return { bytes: concatBytes(chunks), isCut: length > limit }
   }
 }
 
@@ -169,14 +164,13 @@ function* encoded(text: string): Generator<Uint8Array> {
   }
 }
 
-function isBusy(): HttpResponse {
-  const answer = problem(
+const busy = (): HttpResponse =>
+  passingProblem(
     429,
     'Another bundle is being made',
     `This server makes one at a time. Ask again in ${RETRY_SECONDS} s.`,
+    RETRY_SECONDS,
   )
-  return { ...answer, headers: { ...answer.headers, 'retry-after': String(RETRY_SECONDS) } }
-}
 
 /** Returns a time as 20261123T091251Z. */
 const stamp = (wall: number): string =>

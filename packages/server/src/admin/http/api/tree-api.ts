@@ -1,6 +1,6 @@
 import type { HttpResponse } from '@zabra/runtime'
 import type { ServerReport } from '../../server-report.ts'
-import { json, problem, withService, type ApiCall, type ApiRoute } from './api-route.ts'
+import { json, passingProblem, problem, withService, type ApiCall, type ApiRoute } from './api-route.ts'
 import { MAX_LISTED, treeUsage, type NodeUsage, type TreeUsage } from './tree-usage.ts'
 
 const DEFAULT_PAGE = 100
@@ -90,21 +90,20 @@ async function measure({ answers, request }: ApiCall, server: ServerReport): Pro
     )
   }
   const walk = walks.begin(`${depth} ${path}`, () => answers.result(treeUsage(server.tree, path, depth)))
-  if (walk === undefined) return isBusy()
+  if (walk === undefined) return busy()
   const usage = await walk
   if (usage === undefined)
     return problem(404, 'The node is missing', 'There is no node at path, or it was deleted meanwhile.')
   return json(200, pageOf(usage, walks.keep(usage), 0, limit))
 }
 
-function isBusy(): HttpResponse {
-  const answer = problem(
+const busy = (): HttpResponse =>
+  passingProblem(
     429,
     'Another subtree is being measured',
     `This server measures one at a time. Ask again in ${RETRY_SECONDS} s.`,
+    RETRY_SECONDS,
   )
-  return { ...answer, headers: { ...answer.headers, 'retry-after': String(RETRY_SECONDS) } }
-}
 
 function pageOf({ node, depth, nodes, omitted }: TreeUsage, id: number, from: number, limit: number): object {
   const page: NodeUsage[] = []

@@ -30,7 +30,7 @@ export interface TreeUsage {
 
 /**
  * Measures the nodes down to `depth` levels below a path, in steps that yield empty strings. Returns undefined where there is no such
- * node. The tree changes meanwhile: each node counts as it is when the walk comes by.
+ * node. The tree changes meanwhile: each node counts as it is when the walk visits it.
  */
 export function* treeUsage(
   tree: Tree,
