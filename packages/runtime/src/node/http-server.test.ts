@@ -342,7 +342,7 @@ it('a connection is closed whose client does not read a response that was made a
   const closed = reset(socket)
   socket.resume()
   await closed
-  // Less than what was on its way when the connection was closed.
+  // The socket buffers hold less than half of the body.
   expect(received).toBeLessThan(body.length / 2)
 })
 
