@@ -15,6 +15,9 @@ const TIME_BYTES = fileTime(0).length
 
 const encoder = new TextEncoder()
 
+/** The end of the lines of all changes that create nothing. */
+const SUCCESS = encoder.encode('\tresult=success\n')
+
 /**
  * Adds events to a file as the lines of Apache ZooKeeper.
  *
@@ -128,6 +131,7 @@ export class ApacheLines {
 
   /** Returns the bytes of the line after the path. */
   #tailOf(mode: string | undefined, result: Exclude<AuditResult, 'failure'>): Uint8Array {
+    if (mode === undefined && result === 'success') return SUCCESS
     const tails = this.#tails[result]
     let tail = tails.get(mode)
     if (tail === undefined) {

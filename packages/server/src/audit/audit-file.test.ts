@@ -47,6 +47,47 @@ describe('an audit file', () => {
     ])
   })
 
+  it('replaces no renamed file by another, which would be written to the disk at once', async () => {
+    const { file, disk, clock } = await openFile()
+    const { rename } = disk
+    const replaced: string[] = []
+    disk.rename = async (from, to) => {
+      if (await disk.exists(to)) replaced.push(to)
+      await rename.call(disk, from, to)
+    }
+    for (let i = 0; i < 5; i++) {
+      file.append('x'.repeat(4000))
+      clock.advance(10)
+      await clock.untilIdle()
+    }
+    await file.close()
+    expect([disk.paths().length, replaced]).toEqual([3, []])
+  })
+
+  it('removes one file only when a rename fails and is tried again', async () => {
+    const { file, disk, clock, text } = await openFile({ maxFiles: 3 })
+    const append = async (line: string): Promise<void> => {
+      file.append(line + 'x'.repeat(4000))
+      clock.advance(10)
+      await clock.untilIdle()
+    }
+    for (let i = 0; i < 4; i++) await append(`${i}`)
+    disk.injectFault = (operation, path) =>
+      operation === 'rename' && path === `${PATH}.1` ? { code: 'EIO' } : undefined
+    await append('4')
+    disk.injectFault = undefined
+    clock.advance(1000)
+    await clock.untilIdle()
+    await file.close()
+    const first = await Promise.all(
+      disk
+        .paths()
+        .toSorted()
+        .map(async (path) => (await text(path))[0]),
+    )
+    expect(first).toEqual(['4', '3', '2', '1'])
+  })
+
   it('is created again after a tool has renamed it', async () => {
     const { file, disk, text } = await openFile()
     file.append('one')

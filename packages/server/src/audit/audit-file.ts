@@ -272,15 +272,18 @@ export class AuditFile {
     await this.open()
   }
 
-  /** Renames the file to `.1`, the former `.1` to `.2` and so on; the last one is replaced. */
+  /**
+   * Renames the file to `.1`, the former `.1` to `.2` and so on. The last one is removed first: a file system such as ext4 writes all of
+   * a file to the disk that replaces another one, and the syncs of the transaction log wait for that.
+   */
   async #rotate(): Promise<void> {
     const { path, maxFiles } = this.#options
     const nameOf = (index: number): string => (index === 0 ? path : `${path}.${index}`)
-    if (maxFiles === 0) return this.#disk.remove(path)
+    // A rename that failed before may have left the place before the last one free.
+    if (maxFiles === 0 || (await this.#disk.exists(nameOf(maxFiles - 1))))
+      await this.#disk.remove(nameOf(maxFiles)).catch(ignoreAbsent)
     for (let index = maxFiles - 1; index >= 0; index--)
-      await this.#disk.rename(nameOf(index), nameOf(index + 1)).catch((error: unknown) => {
-        if (!(error instanceof DiskError && error.code === 'ENOENT')) throw error
-      })
+      await this.#disk.rename(nameOf(index), nameOf(index + 1)).catch(ignoreAbsent)
   }
 
   #stopWaiting(): void {
@@ -332,4 +335,8 @@ export class AuditFile {
       await reader.close()
     }
   }
+}
+
+function ignoreAbsent(error: unknown): void {
+  if (!(error instanceof DiskError && error.code === 'ENOENT')) throw error
 }

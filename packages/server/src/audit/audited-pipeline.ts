@@ -371,7 +371,7 @@ function recordFailure(
 }
 
 const modeName = (flags: number | undefined): string | undefined =>
-  flags === undefined ? undefined : MODE_NAMES.get(flags)
+  flags === undefined || flags < 0 ? undefined : MODE_NAMES.get(flags)
 
 /** Returns the event of an applied transaction; undefined for one that changes nothing, such as a check. */
 function successOf(
