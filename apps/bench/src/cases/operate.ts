@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
+import { Agent, get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -42,11 +44,12 @@ const WORKS = ['set', 'create', 'mixed'] as const
 const SERVERS = 3
 const TURNS = 8
 const PROBE_MS = 1000
-/** What the answers may take, in milliseconds. */
-const PROBE_LIMITS = [
-  ['/metrics', 20],
-  ['/readyz', 5],
+/** Paths that are read each so many milliseconds for a minute, and what the answers may take, in milliseconds. */
+const PROBES = [
+  { path: '/metrics', everyMs: 1000, limit: 20 },
+  { path: '/readyz', everyMs: 50, limit: 5 },
 ] as const
+const PROBES_SECONDS = 60
 /** Nodes that the trees of these cases hold beside those of the load. */
 const NODES = 1_000_000
 const SESSIONS = 10_000
@@ -74,26 +77,13 @@ async function timedRead(
   return { bytes, ms: performance.now() - begun }
 }
 
-/** How long reads of a path took, in milliseconds. */
-type Times = Map<string, number[]>
-
-/** Runs `body` while paths are read each second, and adds how long that took to `times`. */
-async function whileProbing<T>(
-  port: number,
-  paths: readonly string[],
-  times: Times,
-  body: () => Promise<T>,
-): Promise<T> {
+/** Runs `body` while paths are read each second. */
+async function whileProbing<T>(port: number, paths: readonly string[], body: () => Promise<T>): Promise<T> {
   const stop = new AbortController()
-  const timed = async (path: string): Promise<void> => {
-    const begun = performance.now()
-    await read(port, path)
-    times.set(path, [...(times.get(path) ?? []), performance.now() - begun])
-  }
   const probing = (async () => {
     while (!stop.signal.aborted) {
       // One after another: a page is not behind the one before.
-      for (const path of paths) await timed(path)
+      for (const path of paths) await read(port, path)
       await wait(PROBE_MS, undefined, { signal: stop.signal }).catch(() => {})
     }
   })()
@@ -147,7 +137,6 @@ async function measureWays(
   work: string,
   ways: readonly Way[],
   { options }: CaseContext,
-  times: Times,
 ): Promise<Results> {
   const results = new Map<string, Measured[]>(ways.map(({ name }) => [name, []]))
   const { peer, adminPort } = server
@@ -155,7 +144,7 @@ async function measureWays(
     for (let index = 0; index < ways.length; index++) {
       const { name, probes = [], audits = AUDITS_NOTHING } = ways[(turn + index) % ways.length]!
       await changeSettings(adminPort, { 'audit.events': audits })
-      const measured = await whileProbing(adminPort, probes, times, () => measure(peer, work, options))
+      const measured = await whileProbing(adminPort, probes, () => measure(peer, work, options))
       results.get(name)!.push(measured)
     }
   return results
@@ -178,7 +167,7 @@ async function withServers(
     const peer = await start({ folder, settings: { ...withAdminPort(adminPort!), ...audit } })
     try {
       // The first answers wait until their code is compiled, as the first requests do.
-      await whileProbing(adminPort!, METRICS.probes!, new Map(), () =>
+      await whileProbing(adminPort!, METRICS.probes!, () =>
         load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: 5 })),
       )
       await body({ peer, adminPort: adminPort! })
@@ -212,7 +201,6 @@ const cost: Case = {
     'what metrics, probes and `top` each second, and an audit log, cost a server; some 26 minutes with --seconds 2',
   only: 'zabra',
   run: async (context) => {
-    const times: Times = new Map()
     const all = new Map<string, Map<string, Measured[]>>(WORKS.map((work) => [work, new Map()]))
     await withServers(context, async (server) => {
       const keep = (work: string, results: Results): void => {
@@ -220,15 +208,10 @@ const cost: Case = {
         for (const [name, measured] of results) kept.set(name, [...(kept.get(name) ?? []), ...measured])
       }
       for (const work of WORKS)
-        keep(work, await measureWays(server, work, [NOTHING, NOTHING_AGAIN, METRICS, AUDIT], context, times))
-      for (const work of WORKS) keep(work, await measureWays(server, work, [TOP], context, times))
+        keep(work, await measureWays(server, work, [NOTHING, NOTHING_AGAIN, METRICS, AUDIT], context))
+      for (const work of WORKS) keep(work, await measureWays(server, work, [TOP], context))
     })
     for (const work of WORKS) noteCosts(context, work, all.get(work)!)
-    for (const [path, limit] of PROBE_LIMITS)
-      context.note(
-        { name: `GET ${path} p99 under load`, unit: 'ms', better: 'lower', limit },
-        percentile(times.get(path)!, 0.99),
-      )
   },
 }
 
@@ -246,6 +229,56 @@ function noteCosts({ note }: CaseContext, work: string, results: Results): void 
     note({ ...costs, name: `${work} main thread for ${name}` }, costOf(results, way, 'mainThread'))
     note({ ...costs, name: `${work} processor time for ${name}` }, costOf(results, way, 'cpu'))
   }
+}
+
+/** Reads a path each so many milliseconds, over one connection, until it is stopped. Resolves to how long each read took, in milliseconds. */
+async function timeProbes(port: number, path: string, everyMs: number, stop: AbortSignal): Promise<number[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const times: number[] = []
+  for (let due = performance.now(); !stop.aborted; due += everyMs) {
+    await wait(Math.max(0, due - performance.now()), undefined, { signal: stop }).catch(() => {})
+    const begun = performance.now()
+    const [response] = await once(get({ agent, host: '127.0.0.1', port, path }), 'response')
+    await once(response.resume(), 'end')
+    if (response.statusCode !== 200) throw new Error(`GET ${path} answered ${response.statusCode}`)
+    times.push(performance.now() - begun)
+  }
+  agent.destroy()
+  return times
+}
+
+const probes: Case = {
+  name: 'operate-probes',
+  about:
+    'how long /readyz takes 20 times a second, and /metrics each second, during a minute of a mixed load',
+  only: 'zabra',
+  run: async ({ start, note }) => {
+    const [adminPort] = await freePorts(1)
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
+    const peer = await start({ folder, settings: withAdminPort(adminPort!) })
+    try {
+      await whileProbing(adminPort!, METRICS.probes!, () => load(peer.servers, '-m', 'mixed', '-s', '5'))
+      const stop = new AbortController()
+      const probing = PROBES.map(({ path, everyMs }) => timeProbes(adminPort!, path, everyMs, stop.signal))
+      const loading = load(peer.servers, '-m', 'mixed', '-s', String(PROBES_SECONDS)).finally(() =>
+        stop.abort(),
+      )
+      const [all] = await Promise.all([Promise.all(probing), loading])
+      for (const [index, { path, limit }] of PROBES.entries())
+        for (const share of [0.5, 0.99])
+          note(
+            {
+              name: `GET ${path} p${share * 100}`,
+              unit: 'ms',
+              better: 'lower',
+              ...(share === 0.99 && { limit }),
+            },
+            percentile(all[index]!, share),
+          )
+    } finally {
+      await peer.stop()
+    }
+  },
 }
 
 const holds: Case = {
@@ -341,4 +374,4 @@ export async function backUp(port: number): Promise<void> {
   }
 }
 
-export const operateCases: readonly Case[] = [cost, holds]
+export const operateCases: readonly Case[] = [cost, probes, holds]
