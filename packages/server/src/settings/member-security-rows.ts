@@ -118,7 +118,6 @@ export const memberSecurityRows = {
     property: 'zookeeper.ssl.quorum.protocol',
     type: oneOf('TLSv1.3', 'TLSv1.2'),
     defaultValue: 'TLSv1.3',
-    apacheDefault: 'TLSv1.2 with `fips-mode`',
     description: 'Newest version of TLS between members.',
   }),
   quorumEnabledProtocols: row({
