@@ -36,7 +36,7 @@ export const clusterRoutes: readonly ApiRoute[] = [
     method: 'POST',
     role: 'operate',
     summary:
-      'Makes this leader hand leadership over: to the voter `to`, if it is in step and may not stop, or else to the one that the others elect. Answers once this server follows another leader.',
+      'Makes this leader hand leadership over: to the voter `to`, if it is in step and may not stop, or else to the one that the others elect. Answers once this server follows another leader; at once, with the same `from` and `leader`, where `to` leads already.',
     body: { to: { type: 'integer', minimum: 0, maximum: MAX_SERVER_ID } },
     statuses: [200, 400, 409, 503],
     run: transfer,
