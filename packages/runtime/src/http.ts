@@ -6,6 +6,8 @@ export interface HttpRequest {
   /** The path before `?`, as the client sent it: percent-encoded. */
   readonly path: string
   readonly query: URLSearchParams
+  /** Whether the client has sent more parameters than `query` has. Such a request is not understood. */
+  readonly isQueryCut?: boolean
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly remote: Address
   readonly isSecure: boolean

@@ -27,6 +27,8 @@ export interface TestRequest {
   readonly from?: string
   /** Whether the request comes over HTTPS. */
   readonly isSecure?: boolean
+  /** Whether the query had more parameters than a server parses. */
+  readonly isQueryCut?: boolean
 }
 
 /** An HTTP server without a network: a test calls the handler of the open port. */
@@ -65,6 +67,7 @@ export class MemoryHttp implements HttpServer {
       body: sent,
       port,
       isSecure = false,
+      isQueryCut = false,
     }: TestRequest = {},
   ): Promise<HttpResponse> {
     const [first] = this.#open.values()
@@ -76,6 +79,7 @@ export class MemoryHttp implements HttpServer {
       method,
       path: url.pathname,
       query: url.searchParams,
+      isQueryCut,
       headers: { host: `localhost:${address.port}`, ...headers },
       remote: { host: from, port: 40_000 },
       isSecure,

@@ -13,7 +13,7 @@ import type { NodeTlsNetwork } from './tls.ts'
 const MAX_HEADER_BYTES = 16 * 1024
 /** Most headers of a request. */
 const MAX_HEADERS = 64
-/** Most parameters of a query: Node parses thousands of them in milliseconds, and no operation has more than three. */
+/** Most parameters of a query that are parsed: thousands of them take Node milliseconds, and no operation has more than three. */
 const MAX_PARAMETERS = 64
 /** Time in which a new connection sends the headers of its first request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -246,9 +246,7 @@ async function answer(
   const failed = (error: unknown): void =>
     handler.failed(error instanceof Error ? error : new Error(String(error)))
   try {
-    const request = requestOf(exchange, details)
-    const made = request === undefined ? tooManyParameters : await handler.handle(request)
-    await send(response, made, exchange, failed)
+    await send(response, await handler.handle(requestOf(exchange, details)), exchange, failed)
   } catch (error) {
     failed(error)
     if (response.headersSent) response.destroy()
@@ -256,30 +254,19 @@ async function answer(
   }
 }
 
-/** As the operations of `/api/v1` describe their problems (RFC 9457). */
-const tooManyParameters: HttpResponse = {
-  status: 400,
-  headers: { 'content-type': 'application/problem+json' },
-  body: `${JSON.stringify({
-    type: 'about:blank',
-    title: 'Too many parameters',
-    status: 400,
-    detail: `Expected a query of ${MAX_PARAMETERS} parameters at most. Leave out those that the operation does not know.`,
-  })}\n`,
-}
-
-/** Returns the request of a message; undefined when its query has too many parameters. */
-function requestOf(exchange: Exchange, { isSecure, peer }: ConnectionDetails): HttpRequest | undefined {
+function requestOf(exchange: Exchange, { isSecure, peer }: ConnectionDetails): HttpRequest {
   const { request } = exchange
   const { method = '', url = '/', headers } = request
   const socket = socketOf(request)
   const mark = url.indexOf('?')
   const query = mark < 0 ? '' : url.slice(mark + 1)
-  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return undefined
+  const parameters = query.split('&', MAX_PARAMETERS + 1)
+  const isQueryCut = parameters.length > MAX_PARAMETERS
   return {
     method,
     path: mark < 0 ? url : url.slice(0, mark),
-    query: new URLSearchParams(query),
+    query: new URLSearchParams(isQueryCut ? parameters.slice(0, MAX_PARAMETERS).join('&') : query),
+    isQueryCut,
     headers,
     remote: { host: socket.remoteAddress ?? 'unknown', port: socket.remotePort ?? 0 },
     isSecure,

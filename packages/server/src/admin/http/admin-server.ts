@@ -218,8 +218,7 @@ export class AdminServer {
     try {
       const isMixed = !this.#settings.adminForceHttps
       this.#listener = await createHttpServer({ tls, isMixed }).listen(at, limits, {
-        handle: async (request) =>
-          this.#overHttpsOnly(request, await this.#handle(this.#proxies.callerOf(request))),
+        handle: async (request) => this.#overHttpsOnly(request, await this.#answer(request)),
         failed: (error) => this.#logFailure(error),
       })
       if (tls !== undefined) {
@@ -294,6 +293,19 @@ export class AdminServer {
     if (!isSecure || adminHstsMs === 0) return response
     const policy = `max-age=${Math.floor(adminHstsMs / 1000)}`
     return { ...response, headers: { ...response.headers, 'strict-transport-security': policy } }
+  }
+
+  async #answer(request: HttpRequest): Promise<HttpResponse> {
+    if (request.isQueryCut === true)
+      return problem(400, 'Too many parameters', 'Leave out those that the operation does not know.')
+    try {
+      return await this.#handle(this.#proxies.callerOf(request))
+    } catch (error) {
+      this.#logFailure(error instanceof Error ? error : new Error(String(error)))
+      return request.path.startsWith('/api/')
+        ? problem(500, 'The request has failed', 'The log of the server says why.')
+        : text(500, 'The request has failed. The log of the server says why.\n')
+    }
   }
 
   async #handle(request: CallerRequest): Promise<HttpResponse> {

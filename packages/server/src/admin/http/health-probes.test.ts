@@ -1,5 +1,5 @@
 import { MemoryDisk, type DiskReader } from '@zabra/runtime'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createServer } from '../../server.ts'
 import { TestServer } from '../../testing/test-server.ts'
 
@@ -130,6 +130,23 @@ describe('admin.hsts', () => {
       expect(await policyOf(path, true)).toBe('max-age=86400')
       expect(await policyOf(path, false)).toBeUndefined()
     }
+  })
+
+  it('is in answers to requests that are not understood, and to those that fail', async () => {
+    server = await TestServer.start({ adminHstsMs: 86_400_000, adminRoleBackup: ['ip:127.0.0.1'] })
+    const policy = { 'strict-transport-security': 'max-age=86400' }
+    const problem = { ...policy, 'content-type': 'application/problem+json' }
+    const cut = await server.http.request('/api/v1/self', { isSecure: true, isQueryCut: true })
+    expect(cut).toMatchObject({ status: 400, headers: problem })
+    expect(JSON.parse(cut.text)).toMatchObject({ title: 'Too many parameters', status: 400 })
+    server.disk.putFile('/data/version-2/snapshot.7', new Uint8Array(8))
+    vi.spyOn(server.disk, 'openRead').mockRejectedValueOnce(new Error('EIO'))
+    const path = '/api/v1/snapshots/content?file=snapshot.7'
+    expect(await server.http.request(path, { isSecure: true })).toMatchObject({
+      status: 500,
+      headers: problem,
+    })
+    expect(server.logLines.at(-1)).toMatchObject({ stamp: { id: 'admin.request-failed' } })
   })
 
   it('is off by default', async () => {
