@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import { fourLetterWord } from './client.ts'
 import { freePort } from './ports.ts'
 
@@ -273,13 +274,9 @@ export class Server {
     this.#child?.kill(name)
   }
 
-  /** Stops to read what the server writes, until `readOutput`. */
-  ignoreOutput(): void {
-    this.#child?.stdout?.pause()
-  }
-
-  readOutput(): void {
-    this.#child?.stdout?.resume()
+  /** What the process writes, which is read all the time; a test may pause it. */
+  get standardOutput(): Readable {
+    return this.#child!.stdout!
   }
 
   /** Whether SIGSTOP has stopped all of its threads. */
