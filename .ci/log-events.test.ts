@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { WORDED_EVENTS } from '../apps/server/src/apache-words.ts'
 import { logEvents } from '../packages/server/src/logging/log-events.ts'
 import { logCallsIn, type LogCall } from './log-calls.ts'
 import { sourceFiles } from './sources.ts'
@@ -46,6 +47,10 @@ test('each line that the server logs is an event of packages/server/src/logging/
 test('each event is logged, at its level', () => {
   const logged = new Set(calls.flatMap((call) => check(call).ids.map((id) => `${id} ${call.level}`)))
   expect(events.map(([id, { level }]) => `${id} ${level}`).filter((event) => !logged.has(event))).toEqual([])
+})
+
+test('the events with words of Apache ZooKeeper are events of log-events.ts', () => {
+  expect(WORDED_EVENTS.filter((id) => !Object.hasOwn(logEvents, id))).toEqual([])
 })
 
 test('no two events have the same message', () => {

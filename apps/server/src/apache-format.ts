@@ -1,11 +1,11 @@
+import { apacheWords, type LineFields } from './apache-words.ts'
+
 /** A line of the log as pino gives it: the fields of each line, then those of its context. */
-interface Fields {
+interface Fields extends LineFields {
   readonly time: number
   readonly level: number
-  readonly msg: string
   readonly part?: unknown
   readonly member?: number
-  readonly [name: string]: unknown
 }
 
 const LEVELS: Readonly<Record<number, string>> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARN', 50: 'ERROR' }
@@ -19,15 +19,18 @@ const SHORT: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns a line of JSON in the layout of Apache ZooKeeper, with the other fields behind the message as `key=value`. Times are UTC, as in
- * the audit log. No text of a client can begin a line of its own.
+ * Returns a line of JSON in the layout of Apache ZooKeeper, with its words, if it has some for the event, before the message, and the
+ * other fields behind it as `key=value`. Times are UTC, as in the audit log. No text of a client can begin a line of its own.
  */
 export function apacheLine(json: string): string {
-  const { time, level, msg, part, member, ...fields } = JSON.parse(json) as Fields
+  const line = JSON.parse(json) as Fields
+  const { time, level, msg, part, member, ...fields } = line
+  const words = apacheWords(line)
+  const sentence = words === undefined ? msg : `${words}. ${msg}`
   const at = new Date(time).toISOString().replace('T', ' ').replace('.', ',').replace('Z', '')
   const rest = Object.entries(fields).map(([name, value]) => ` ${escaped(name)}=${valueOf(value)}`)
   const name = LEVELS[level] ?? String(level)
-  return `${at} [myid:${escaped(String(member ?? ''))}] - ${name.padEnd(5)} [main:${titleOf(part)}] - ${escaped(msg)}${rest.join('')}\n`
+  return `${at} [myid:${escaped(String(member ?? ''))}] - ${name.padEnd(5)} [main:${titleOf(part)}] - ${escaped(sentence)}${rest.join('')}\n`
 }
 
 /** Returns the name of a part in the place of a class: `Election`. */

@@ -524,8 +524,13 @@ export class RoleManager {
             events,
           )
     this.#role = role
-    if (this.#election !== undefined)
-      this.#logStep({ id: 'election.decided', self: membership.self, leader }, electedSentence(state, leader))
+    if (this.#election !== undefined) {
+      const ms = Math.round(this.#context.platform.clock.monotonic() - this.#lookingSince)
+      this.#logStep(
+        { id: 'election.decided', self: membership.self, leader, ms },
+        electedSentence(state, leader),
+      )
+    }
     if (role instanceof LeaderRole && this.#election?.canLeadAlone === true) role.setOracle(true)
     role.begin().catch(failed)
   }
