@@ -1,11 +1,18 @@
-// oxlint-disable-next-line no-restricted-imports -- the test reads and writes the fixtures
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { FrameSplitter, OpCode } from '@zabra/protocol'
 import { MemoryDisk, silentLogger, type Connection, type ConnectionHandler } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
+import {
+  fromHex,
+  plain,
+  readFixture,
+  releases,
+  toHex,
+  writeFixture,
+  writtenRelease,
+} from '@zabra/testkit/release-fixtures'
 import { describe, expect, it } from 'vitest'
-import { decodeNotification, notificationBytes } from './core/election/index.ts'
-import { formatClusterId, hasClusterId, type ClusterId } from './core/quorum/index.ts'
+import { decodeNotification, notificationBytes } from '../core/election/index.ts'
+import { formatClusterId, hasClusterId, type ClusterId } from '../core/quorum/index.ts'
 import {
   decodeFeatureReport,
   decodeFeatureState,
@@ -20,17 +27,12 @@ import {
   packetName,
   PacketSplitter,
   PacketType,
-} from './core/zab/index.ts'
-import { HelloReader } from './ensemble/election-hello.ts'
-import { Ensemble } from './ensemble/testing/ensemble.ts'
-import { readClusterId, readFeatureState } from './persistence/index.ts'
-import { readDatabase, readMemberState } from './persistence/tools/index.ts'
+} from '../core/zab/index.ts'
+import { HelloReader } from '../ensemble/election-hello.ts'
+import { Ensemble } from '../ensemble/testing/ensemble.ts'
+import { readClusterId, readFeatureState } from '../persistence/index.ts'
+import { readDatabase, readMemberState } from '../persistence/tools/index.ts'
 
-/**
- * Files and packets as releases have written them: each release reads those of all before it. A release adds a folder with
- * `RELEASE=0.2 pnpm --filter @zabra/server exec vitest run src/release-fixtures.test.ts`, and folders never change afterwards.
- */
-const folder = new URL('../fixtures/', import.meta.url)
 const location = { dataDir: '/data', dataLogDir: '/data' }
 const tools = { compression: nodeCompression, logger: silentLogger }
 
@@ -50,15 +52,6 @@ interface Fixture {
   readonly data: unknown
   readonly streams: readonly Stream[]
 }
-
-const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
-const fromHex = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
-const plain = (value: unknown): unknown =>
-  JSON.parse(
-    JSON.stringify(value, (_, part: unknown) =>
-      typeof part === 'bigint' ? `${part}n` : part instanceof Uint8Array ? toHex(part) : part,
-    ),
-  )
 
 /** Returns the id of an ensemble as the fixtures have it; 0.1 calls the absence of one `original`. */
 const textOf = (id: ClusterId): string => (hasClusterId(id) ? formatClusterId(id) : 'original')
@@ -203,6 +196,9 @@ async function capture(): Promise<Fixture> {
     w.int(0)
   })
   await ensemble.receive(client, 1)
+  client.sync(++xid, '/plain')
+  await ensemble.receive(client, 1)
+  await ensemble.client(follower!, { resume: client.session! })
   const asked = ensemble.member(follower!).http.request('/api/v1/stop-permit', { method: 'POST', body: '' })
   await meanwhile(ensemble, asked)
   await meanwhile(ensemble, ensemble.member(follower!).http.request('/api/v1/cluster'))
@@ -226,16 +222,11 @@ async function capture(): Promise<Fixture> {
   }
 }
 
-const release = process.env['RELEASE']
-if (release !== undefined)
-  it('writes the fixtures of a release', async () => {
-    const target = new URL(`${release}/`, folder)
-    mkdirSync(target)
-    writeFileSync(new URL('member.json', target), `${JSON.stringify(await capture(), undefined, 2)}\n`)
-  })
+if (writtenRelease !== undefined)
+  it('members write files and packets', async () => writeFixture('member', await capture()))
 
-describe.each(readdirSync(folder))('what release %s has written', (name) => {
-  const fixture = JSON.parse(readFileSync(new URL(`${name}/member.json`, folder), 'utf8')) as Fixture
+describe.each(releases)('what members of release %s have written', (release) => {
+  const fixture = readFixture<Fixture>(release, 'member')
 
   it('is read: the data folder of a member', async () => {
     expect(await readFiles(fixture.files)).toEqual(fixture.data)
@@ -269,7 +260,9 @@ describe.each(readdirSync(folder))('what release %s has written', (name) => {
     const text = JSON.stringify(fixture.streams.map(({ read }) => read))
     for (const type of ['followerInfo', 'observerInfo', 'leaderInfo', 'ackEpoch', 'newLeader', 'upToDate'])
       expect(text).toContain(`"type":"${type}"`)
-    for (const type of ['proposal', 'commit', 'ack', 'inform', 'ping', 'request', 'stopPermit'])
+    for (const type of ['proposal', 'commit', 'ack', 'inform', 'ping', 'request', 'sync', 'revalidate'])
+      expect(text).toContain(`"type":"${type}"`)
+    for (const type of ['stopPermit', 'clusterId', 'featureLevel', 'memberReport'])
       expect(text).toContain(`"type":"${type}"`)
   })
 })

@@ -1,0 +1,34 @@
+// oxlint-disable-next-line no-restricted-imports -- tests read and write the fixtures
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+
+const folder = new URL('../../../server/fixtures/', import.meta.url)
+
+/** The release whose files and packets are to be written; undefined in an ordinary run of the tests. */
+export const writtenRelease = process.env['RELEASE']
+
+/** The releases whose files and packets are kept. */
+export const releases: readonly string[] = readdirSync(folder)
+  .filter((name) => name !== writtenRelease)
+  .toSorted()
+
+export const readFixture = <T>(release: string, name: string): T =>
+  JSON.parse(readFileSync(new URL(`${release}/${name}.json`, folder), 'utf8')) as T
+
+/** Writes a fixture of `writtenRelease`. Throws when there is one: those of a release that is out never change. */
+export function writeFixture(name: string, fixture: unknown): void {
+  const target = new URL(`${writtenRelease!}/`, folder)
+  mkdirSync(target, { recursive: true })
+  const text = `${JSON.stringify(fixture, undefined, 2)}\n`
+  writeFileSync(new URL(`${name}.json`, target), text, { flag: 'wx' })
+}
+
+export const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+export const fromHex = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
+
+/** Returns a value as it is read from a fixture: bytes as hexadecimal digits, bigints with an n. */
+export const plain = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value, (_, part: unknown) =>
+      typeof part === 'bigint' ? `${part}n` : part instanceof Uint8Array ? toHex(part) : part,
+    ) ?? 'null',
+  )
