@@ -177,3 +177,37 @@ describe('the files in deploy/', () => {
     }
   })
 })
+
+/** Returns what exporters of `mntr` make of it: each value that they have no rule for is copied, with the prefix that it has. */
+function exported(mntr: string): string {
+  const samples: string[] = []
+  for (const line of mntr.trimEnd().split('\n')) {
+    const [key = '', value = ''] = line.split('\t')
+    if (key === 'zk_version') samples.push(`zk_version{version="${value}"} 1`)
+    else if (key === 'zk_server_state') samples.push(`zk_server_leader ${value === 'leader' ? 1 : 0}`)
+    else if (key !== 'zk_peer_state') samples.push(`${key} ${value}`)
+  }
+  return `${samples.join('\n')}\n`
+}
+
+describe('exporters of mntr and of /commands/monitor', () => {
+  it.skipIf(!hasPromtool)(`get numbers of servers in each role${missing}`, async () => {
+    const server = await TestServer.start()
+    const ensemble = await Ensemble.start(4, { observers: [4] })
+    const answers = [[await server.command('mntr'), (await server.http.request('/commands/monitor')).text]]
+    for (const { id, http } of ensemble.members.values())
+      answers.push([await ensemble.command(id, 'mntr'), (await http.request('/commands/monitor')).text])
+    const texts = new Set(['version', 'server_state', 'peer_state', 'command', 'error'])
+    for (const [mntr = '', monitor = ''] of answers) {
+      const samples = exported(mntr)
+      expect(samples).toMatch(/^zk_last_zxid \d+$/m)
+      const { stderr, status } = promtool(['check', 'metrics'], samples)
+      expect([0, 3], stderr).toContain(status)
+      const values = Object.entries(JSON.parse(monitor) as Record<string, unknown>)
+      expect(values.length).toBeGreaterThan(50)
+      const others = values.filter(([key, value]) => !texts.has(key) && typeof value !== 'number')
+      expect(others).toEqual([])
+    }
+    await server.stop()
+  })
+})
