@@ -45,6 +45,7 @@ const probes = {
       : withoutJavac()
   },
   javac: withoutJavac,
+  python: () => (works(python, ['-c', '']) ? undefined : `${python} does not run; install Python 3`),
   kazoo: () =>
     works(python, ['-c', 'import kazoo']) ? undefined : "kazoo is absent; install Debian's python3-kazoo",
   pureSasl: () =>
