@@ -196,6 +196,7 @@ export interface Disk {
     rename(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
+    deviceOf?(path: string): Promise<number>;
     space(folder: string): Promise<DiskSpace>;
 }
 
@@ -245,6 +246,7 @@ export interface HttpRequest {
     readonly method: string;
     readonly path: string;
     readonly query: URLSearchParams;
+    readonly isQueryCut?: boolean;
     readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
     readonly remote: Address;
     readonly isSecure: boolean;
@@ -581,6 +583,7 @@ export declare class NodeDisk implements Disk {
     rename(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
+    deviceOf(path: string): Promise<number>;
     space(folder: string): Promise<DiskSpace>;
 }
 

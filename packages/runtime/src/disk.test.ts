@@ -48,6 +48,7 @@ describe.each(disks)('%s', (_, disk, root) => {
     const { free, size } = await disk.space(folder)
     expect(free).toBeGreaterThan(0)
     expect(size).toBeGreaterThan(free)
+    expect(await disk.deviceOf?.(folder)).toBe(await disk.deviceOf?.(root))
   })
 
   it('replaces a file', async () => {

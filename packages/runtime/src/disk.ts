@@ -30,6 +30,8 @@ export interface Disk {
   remove(path: string): Promise<void>
   /** Makes the creations, renames and removals of files in `folder` durable. */
   syncFolder(folder: string): Promise<void>
+  /** Resolves to a number of the file system that holds a path. Absent where that is unknown. */
+  deviceOf?(path: string): Promise<number>
   /** Resolves to the size of the file system of `folder`, and to what is free for this user, in bytes. */
   space(folder: string): Promise<DiskSpace>
 }

@@ -115,6 +115,10 @@ export class NodeDisk implements Disk {
     }
   }
 
+  async deviceOf(path: string): Promise<number> {
+    return (await attempt('look at', path, () => stat(path))).dev
+  }
+
   async space(folder: string): Promise<DiskSpace> {
     const { bavail, blocks, bsize } = await attempt('ask for the space of', folder, () => statfs(folder))
     return { free: bavail * bsize, size: blocks * bsize }

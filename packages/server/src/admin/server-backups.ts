@@ -98,6 +98,7 @@ export class ServerBackups implements WritesBackups {
     for (const text of backupTargets) {
       const target = await openTarget(text, { ...platform, cryptography }, s3)
       if (target.url.startsWith('s3:')) await credentials()
+      else await warnBesideData(target.url, settings.dataDir, platform)
       const store = { target, cryptography, random, key }
       targets.push(new TargetBackups(store, settings, platform))
     }
@@ -130,6 +131,26 @@ export class ServerBackups implements WritesBackups {
   async close(): Promise<void> {
     await Promise.all(this.#targets.map((target) => target.close()))
   }
+}
+
+/** Warns where a folder of backups is on the file system of the data. */
+async function warnBesideData(
+  target: string,
+  dataDir: string,
+  { disk, logger }: Pick<Platform, 'disk' | 'logger'>,
+): Promise<void> {
+  const folder = target.slice('file://'.length)
+  const [device, other] = await Promise.all([folder, dataDir].map((path) => deviceAt(disk, path)))
+  if (device !== undefined && device === other)
+    logger.warn({ target, dataDir }, 'Backups go to the file system of the data, and are lost with it')
+}
+
+/** Resolves to the file system on which a folder is, or would be created; undefined where that is unknown. */
+async function deviceAt(disk: Disk, folder: string): Promise<number | undefined> {
+  const device = await disk.deviceOf?.(folder).catch(() => undefined)
+  const slash = folder.lastIndexOf('/')
+  const parent = slash < 0 ? '.' : folder.slice(0, Math.max(slash, 1))
+  return device !== undefined || parent === folder ? device : deviceAt(disk, parent)
 }
 
 /**

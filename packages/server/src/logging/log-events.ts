@@ -502,6 +502,11 @@ export const logEvents = {
     'None of the members that `backup.member` names was there, or had the log since the last backup. They take the duty back when they can.',
     'See whether those members serve, and reach the target.',
   ),
+  'backup.beside-data': warn(
+    'Backups go to the file system of the data, and are lost with it',
+    'A folder that `backup.target` names is on the same file system as `dataDir`, perhaps because it is not mounted.',
+    'Mount a folder of another machine there before the server starts, or name another target.',
+  ),
   'backup.gap': warn(
     'Transactions since the last backup are in none: the log of this server does not have them, and no other member has gone on with the log. Set backup.logInterval to a shorter time',
     'A time between two backups cannot be restored. The members that had the log are away, were sent snapshots by their leader, or have removed it (`snapshot.unsaved-purged`).',
