@@ -233,6 +233,7 @@ export interface FileMode {
 // http.d.ts
 
 export interface HttpHandler {
+    connected?(isSecure: boolean): void;
     handle(request: HttpRequest): Promise<HttpResponse>;
     failed(error: Error): void;
 }

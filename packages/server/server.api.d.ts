@@ -939,6 +939,7 @@ export interface MeasuredNamespace {
     readonly name: string;
     readonly read: Histogram;
     readonly written: Histogram;
+    refused: number;
 }
 
 export declare class NamespaceTraffic {
@@ -947,6 +948,7 @@ export declare class NamespaceTraffic {
     get measured(): readonly MeasuredNamespace[];
     read(store: NodeStore, node: number, bytes: number): void;
     written(store: NodeStore, node: number, bytes: number): void;
+    refused(store: NodeStore, node: number): void;
     rotate(): void;
     of(store: NodeStore, node: number): MeasuredNamespace | undefined;
 }

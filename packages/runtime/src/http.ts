@@ -41,6 +41,8 @@ export interface HttpLimits {
 
 /** Answers requests. A rejection is answered with status 500 and reported to `failed`. */
 export interface HttpHandler {
+  /** Called for each connection that is accepted: with TLS, after its handshake. */
+  connected?(isSecure: boolean): void
   handle(request: HttpRequest): Promise<HttpResponse>
   /** Called with the errors of `handle` and of connections that could not be accepted. */
   failed(error: Error): void

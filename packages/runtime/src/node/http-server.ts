@@ -33,6 +33,7 @@ export function nodeHttpServer({
       const server = createHttpServer(limits, connections, handler)
       const accept = (accepted: Socket, isSecure: boolean, peer: PeerIdentity | undefined): void => {
         accepted.allowHalfOpen = false
+        handler.connected?.(isSecure)
         const details = { host: accepted.remoteAddress ?? '', isSecure, peer }
         openPaced(accepted, (socket) => {
           connections.add(socket, details)

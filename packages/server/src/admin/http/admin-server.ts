@@ -96,6 +96,8 @@ export class AdminServer {
   #certificates: CertificateReload | undefined
   /** The port of the Prometheus provider. */
   #metricsListener: Listener | undefined
+  /** Connections without TLS to a port that takes both. */
+  #plainConnections = 0
   #cancelReport: Cancel = () => {}
   #cancelRotation: Cancel = () => {}
   /** When the command `snapshot` was last run, on the monotonic clock. */
@@ -218,6 +220,9 @@ export class AdminServer {
     try {
       const isMixed = !this.#settings.adminForceHttps
       this.#listener = await createHttpServer({ tls, isMixed }).listen(at, limits, {
+        connected: (isSecure) => {
+          if (tls !== undefined && !isSecure) this.#plainConnections++
+        },
         handle: async (request) => this.#overHttpsOnly(request, await this.#answer(request)),
         failed: (error) => this.#logFailure(error),
       })
@@ -433,11 +438,15 @@ export class AdminServer {
   }
 
   async #collect(): Promise<CollectedFigures> {
-    const log = { logLines: this.#log.lines, logLost: this.#platform.logger.lost }
-    if (this.#target === undefined) return log
+    const figures = {
+      logLines: this.#log.lines,
+      logLost: this.#platform.logger.lost,
+      plainConnections: this.#plainConnections,
+    }
+    if (this.#target === undefined) return figures
     const { directories, service } = this.#target
     if (service !== undefined) this.#survey.refresh(service.tree)
-    return { ...log, tree: this.#survey.report, disk: await this.#disk.next(directories) }
+    return { ...figures, tree: this.#survey.report, disk: await this.#disk.next(directories) }
   }
 
   // Commands

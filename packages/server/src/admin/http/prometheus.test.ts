@@ -232,6 +232,9 @@ describe('the metrics', () => {
     await ensemble.until('a role that serves', () => ensemble.server(id!).serving)
     const text = await metricsOf(ensemble.member(id!))
     expect(valueOf(text, 'zabra_connections_refused_total{reason="not_serving"}')).toBe(1)
+    expect(valueOf(text, 'cnxn_closed_without_zk_server_running')).toBe(1)
+    // Of the start, and of the time without a leader.
+    expect(valueOf(text, 'leader_unavailable_time_count')).toBe(2)
   })
 
   it('count handshakes that are refused', async () => {
@@ -342,6 +345,25 @@ describe('the metrics', () => {
     await fixture.untilIdle()
     expect(await metricsOf(fixture)).not.toContain('key="/app"')
     await fixture.stop()
+  })
+
+  it('count the writes that hard quotas refuse by first path element, on the leader', async () => {
+    const ensemble = await Ensemble.start(3, { enforceQuota: true })
+    const [follower] = [...ensemble.members.keys()].filter((id) => id !== ensemble.leader)
+    const client = await ensemble.client(follower!)
+    const quota = '/zookeeper/quota/app/sub'
+    const paths = ['/app', '/app/sub', '/zookeeper/quota/app', quota, `${quota}/zookeeper_stats`]
+    for (const [index, path] of paths.entries()) client.create(index, path)
+    client.create(10, `${quota}/zookeeper_limits`, 0, 'count=-1,bytes=-1,byteHardLimit=3')
+    await ensemble.receive(client, 6)
+    client.set(11, '/app/sub', 'long')
+    client.create(12, '/app/sub/a', 0, 'long')
+    client.create(13, '/app/sub/a', 0, 'abc')
+    expect(await ensemble.receive(client, 3)).toEqual(['11:-125', '12:-125', '13:0'])
+    const leading = await metricsOf(ensemble.member(ensemble.leader!))
+    expect(valueOf(leading, 'quota_exceeded_error_per_namespace{key="app",}')).toBe(2)
+    const following = await metricsOf(ensemble.member(follower!))
+    expect(following).not.toContain('quota_exceeded_error_per_namespace{')
   })
 
   it('look up a hundred quotas, and none at a path of more than 200 characters', async () => {

@@ -42,6 +42,8 @@ const PAUSE_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1
 export interface CollectedFigures {
   /** Lines of the log by level. */
   readonly logLines: Readonly<Record<string, number>>
+  /** Connections without TLS to an HTTP port that takes both. */
+  readonly plainConnections?: number
   /** Lines of the log that were lost; undefined where none is. */
   readonly logLost?: number | undefined
   /** Undefined before recovery. */
@@ -55,7 +57,7 @@ export interface CollectedFigures {
  */
 export function* prometheusText(
   target: AdminTarget | undefined,
-  { logLines, logLost, disk, tree }: CollectedFigures,
+  { logLines, plainConnections = 0, logLost, disk, tree }: CollectedFigures,
   adminCertificate?: OwnCertificate,
 ): Generator<string> {
   const server = target?.service
@@ -100,7 +102,7 @@ export function* prometheusText(
   if (target.settings.metricsExportRuntime) yield* runtimeFamilies(target)
   if (server === undefined) return
   const printed = new Set<string>()
-  for (const [name, text] of serverFamilies(server, target)) {
+  for (const [name, text] of serverFamilies(server, target, plainConnections)) {
     printed.add(name)
     yield text
   }
@@ -136,6 +138,7 @@ const QUANTILES = new Map(APACHE_FAMILIES.map(({ name, quantiles }) => [name, qu
 function* serverFamilies(
   server: ServerReport,
   target: AdminTarget,
+  plainConnections: number,
 ): Generator<readonly [name: string, text: string]> {
   const { stats } = server
   const { ensemble, startup } = stats
@@ -146,12 +149,15 @@ function* serverFamilies(
     ['fsynctime', stats.fsyncTime],
     ['snapshottime', stats.snapshotTime],
     ['sync_processor_batch_size', stats.batchSize],
+    // A sync takes all that waits.
+    ['sync_processor_queue_size', stats.batchSize],
     ['node_created_watch_count', stats.watches.created],
     ['node_deleted_watch_count', stats.watches.deleted],
     ['node_changed_watch_count', stats.watches.changed],
     ['node_children_watch_count', stats.watches.children],
     ['election_time', ensemble.electionTime],
     ['unavailable_time', ensemble.unavailableTime],
+    ['leader_unavailable_time', ensemble.unavailableTime],
     ['follower_sync_time', ensemble.followerSyncTime],
     ['observer_sync_time', ensemble.observerSyncTime],
     ['quorum_ack_latency', ensemble.quorumAckLatency],
@@ -185,7 +191,22 @@ function* serverFamilies(
     const byName = measured.map((namespace) => [namespace.name, namespace[which]] as const)
     yield [name, keyedSummary(name, byName)]
   }
-  const counters = [...counterMetrics(server, 'start'), ...otherCounters(server)]
+  const refused = measured.filter((namespace) => namespace.refused > 0)
+  yield [
+    'quota_exceeded_error_per_namespace',
+    family('quota_exceeded_error_per_namespace', 'counter') +
+      refused
+        .map(
+          ({ name, refused: count }) =>
+            `quota_exceeded_error_per_namespace{key="${labelValue(name)}",} ${decimal(count)}\n`,
+        )
+        .join(''),
+  ]
+  const counters = [
+    ...counterMetrics(server, 'start'),
+    ...otherCounters(server),
+    ['insecure_admin_count', plainConnections] as const,
+  ]
   for (const [name, value] of counters) yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
   yield* quotaFamilies(server.tree)
   const inSummaries = new Set(summaries.map(([name]) => name))
@@ -222,6 +243,7 @@ function otherCounters({ stats, role }: ServerReport): (readonly [name: string, 
     ['snapshot_rate_limited_count', stats.total('snapshotsRateLimited')],
     ['restore_rate_limited_count', stats.total('restoresRateLimited')],
     ['restore_error_count', stats.total('restoreErrors')],
+    ['cnxn_closed_without_zk_server_running', stats.refusals.not_serving],
     ['sync_processor_request_queued', logged],
     ['request_commit_queued', role.member === undefined ? logged : committed],
     ['prep_processor_request_queued', role.mode === 'standalone' ? logged : ensemble.total('proposalCount')],

@@ -1,10 +1,14 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { get as getPlain, type IncomingMessage } from 'node:http'
 import { get as getSecure, type RequestOptions } from 'node:https'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { nodePlatform, httpServer, tlsNetwork } from '@zabra/runtime/node'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { createServer } from '../../server.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
 import { LiveSettings } from '../../settings/live-settings.ts'
 import { AdminServer } from './admin-server.ts'
@@ -65,6 +69,32 @@ describe('TLS on the HTTP port', () => {
     await listen({ ...stores, adminPortUnification: true })
     expect(await status(getSecure)).toBe(200)
     expect(await status(getPlain)).toBe(200)
+  })
+
+  it('counts the connections without TLS of a port that takes both', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'zabra-admin-tls-'))
+    onTestFinished(() => rmSync(dataDir, { recursive: true }))
+    let port = 0
+    const http: typeof httpServer = (options) => ({
+      async listen(...parameters) {
+        const listener = await httpServer(options).listen(...parameters)
+        port = listener.address.port
+        return listener
+      },
+    })
+    const settings = { dataDir, clientPort: 0, adminPort: 0, adminPortUnification: true, ...stores }
+    const platform = nodePlatform({ networkFactories: { http, tls: tlsNetwork } })
+    const server = await createServer(defaults(settings), platform)
+    onTestFinished(() => server.close())
+    const ask = async (get: typeof getPlain): Promise<string> => {
+      const to = { host: '127.0.0.1', port, path: '/metrics', agent: false, rejectUnauthorized: false }
+      const [response] = (await once(get(to as object), 'response')) as [IncomingMessage]
+      const [sample] = /^insecure_admin_count .*$/m.exec(await text(response)) ?? []
+      return sample!
+    }
+    expect(await ask(getSecure)).toBe('insecure_admin_count 0.0')
+    expect(await ask(getPlain)).toBe('insecure_admin_count 1.0')
+    expect(await ask(getSecure)).toBe('insecure_admin_count 1.0')
   })
 
   it('lets a probe in while as many connections as there may be have begun no handshake', async () => {

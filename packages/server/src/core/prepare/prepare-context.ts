@@ -133,7 +133,11 @@ export class PrepareContext {
       if (enforceQuota) reject(ErrorCode.MARSHALLINGERROR)
     }
     if (breach === undefined) return
-    if (breach.isHard && enforceQuota) reject(ErrorCode.QUOTAEXCEEDED)
+    if (breach.isHard && enforceQuota) {
+      const node = this.tree.find(subject)
+      if (node !== -1) this.tree.options.traffic?.refused(this.tree.store, node)
+      reject(ErrorCode.QUOTAEXCEEDED)
+    }
     this.options.onQuotaExceeded?.(subject, breach)
   }
 

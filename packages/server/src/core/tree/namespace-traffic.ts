@@ -9,12 +9,14 @@ const OTHERS = 'other'
 /** The bytes that a read of a znode counts beside its path and its data. */
 const STAT_BYTES = 68
 
-/** The bytes of each read and each write below a first path element. */
+/** The bytes of each read and each write below a first path element, and the writes that quotas refuse. */
 export interface MeasuredNamespace {
   /** Without its slash, as in Apache ZooKeeper. */
   readonly name: string
   readonly read: Histogram
   readonly written: Histogram
+  /** Writes that a hard quota has refused. */
+  refused: number
 }
 
 /** Counts a read of a path: of its stat and `bytes` more. */
@@ -49,6 +51,12 @@ export class NamespaceTraffic {
     this.of(store, node)?.written.add(store.pathOf(node).length + bytes)
   }
 
+  /** Counts a write that the quota of a node refuses. */
+  refused(store: NodeStore, node: number): void {
+    const measured = this.of(store, node)
+    if (measured !== undefined) measured.refused++
+  }
+
   /** Begins a new part of the window over which metrics report percentiles. */
   rotate(): void {
     for (const { read, written } of this.#measured) {
@@ -75,7 +83,7 @@ export class NamespaceTraffic {
   }
 
   #measure(name: string): number {
-    const label = this.#measured.push({ name, read: new Histogram(), written: new Histogram() })
+    const label = this.#measured.push({ name, read: new Histogram(), written: new Histogram(), refused: 0 })
     this.#labels.set(name, label)
     return label
   }
