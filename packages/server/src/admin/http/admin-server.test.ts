@@ -49,6 +49,17 @@ describe('commands of the HTTP port', () => {
       '{\n  "error" : "server is not initialized",\n  "command" : "leader"\n}',
     )
     expect((await get('/commands/set_trace_mask?traceMask=x')).status).toBe(401)
+    await server.stop()
+    await start({ adminRoleOperate: ['ip:127.0.0.1'] })
+    const problem = 'setTraceMask requires long traceMask argument'
+    for (const [query, error] of [
+      ['', problem],
+      ['?traceMask=x', `${problem}, got x`],
+    ] as const)
+      expect(await get(`/commands/set_trace_mask${query}`)).toMatchObject({
+        status: 200,
+        text: `{\n  "error" : "${error}",\n  "command" : "set_trace_mask"\n}`,
+      })
   })
 
   it('list all commands at the path of the commands', async () => {
