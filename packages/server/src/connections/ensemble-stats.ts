@@ -44,5 +44,6 @@ export class EnsembleStats extends Statistics {
   override rotate(): void {
     super.rotate()
     this.clockAhead.rotate()
+    for (const latency of this.ackLatency.values()) latency.rotate()
   }
 }

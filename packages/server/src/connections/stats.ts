@@ -135,5 +135,7 @@ export class ServerStats extends Statistics {
     super.rotate()
     this.ensemble.rotate()
     this.watches.rotate()
+    this.stages.rotate()
+    for (const values of Object.values(this.startup)) values.rotate()
   }
 }

@@ -68,6 +68,11 @@ describe('WriteStages', () => {
       20,
       false,
     ])
+    stages.proposed(352, 0)
+    stages.committed(352, 30)
+    stages.applied(352, 0, 34)
+    stages.sent(35)
+    expect([stages.untilAnswered.count, stages.untilAnswered.sum]).toEqual([11, 20 + 5])
   })
 
   it('adds the ages of the proposals that it knows', () => {

@@ -43,14 +43,16 @@ export class WriteStages {
   /** From the proposal until it is durable here, and until it is committed. */
   readonly untilDurable = new Histogram()
   readonly untilCommitted = new Histogram()
+  /** From the commit until the reply is handed to the socket. */
+  readonly untilAnswered = new Histogram()
   readonly #zxids = new Float64Array(SLOTS)
   readonly #proposed = new Float64Array(SLOTS)
   /** When the preparation of the measured ones began. */
   readonly #begun = new Float64Array(SLOTS / SAMPLE)
   readonly #syncs = new Batches()
   readonly #commits = new Batches()
-  /** When the writes were applied whose replies are not sent. */
-  #unsent: number[] = []
+  /** When the writes were committed and applied whose replies are not sent. */
+  #unsent: { readonly committedAt: number; readonly appliedAt: number }[] = []
 
   /** Whether the stages of a write are measured for the metrics. */
   isSampled(zxid: Zxid): boolean {
@@ -98,7 +100,7 @@ export class WriteStages {
     latencies.apply.add(times.apply)
     this.untilDurable.add(times.proposal + times.sync)
     this.untilCommitted.add(times.proposal + times.sync + times.commit)
-    this.#unsent.push(now)
+    this.#unsent.push({ committedAt: now - times.apply, appliedAt: now })
   }
 
   /** Whether replies wait for `sent`. */
@@ -107,8 +109,17 @@ export class WriteStages {
   }
 
   sent(now: number): void {
-    for (const appliedAt of this.#unsent) this.latencies.reply.add(Math.max(0, now - appliedAt))
+    for (const { committedAt, appliedAt } of this.#unsent) {
+      this.latencies.reply.add(Math.max(0, now - appliedAt))
+      this.untilAnswered.add(Math.max(0, now - committedAt))
+    }
     this.#unsent = []
+  }
+
+  /** Begins a new part of the window over which metrics report percentiles. */
+  rotate(): void {
+    const whole = [this.untilDurable, this.untilCommitted, this.untilAnswered]
+    for (const values of [...Object.values(this.latencies), ...whole]) values.rotate()
   }
 
   /** Returns the times of a write that was applied at `appliedAt`; `reply` ends at `sentAt`. */

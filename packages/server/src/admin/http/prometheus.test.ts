@@ -318,6 +318,22 @@ describe('the metrics', () => {
     await fixture.stop()
   })
 
+  it('report no percentile of anything that is older than ten minutes', async () => {
+    const ensemble = await Ensemble.start(3)
+    const leader = ensemble.member(ensemble.leader!)
+    const [follower] = [...ensemble.members.values()].filter(({ id }) => id !== leader.id)
+    const client = await ensemble.client(leader.id)
+    for (let i = 1; i <= 64; i++) client.create(i, `/a${i}`)
+    client.read(65, OpCode.getData, '/a1')
+    await ensemble.receive(client, 65)
+    const percentilesOf = (text: string): string[] =>
+      text.split('\n').filter((line) => line.includes('quantile="') && !line.endsWith(' NaN'))
+    expect(percentilesOf(await metricsOf(leader)).length).toBeGreaterThan(30)
+    // The session expires first.
+    await ensemble.advance(1_300_000)
+    for (const member of [leader, follower!]) expect(percentilesOf(await metricsOf(member))).toEqual([])
+  })
+
   it('say what the start took, and how many transactions it read', async () => {
     const { fixture, client } = await TestServer.withClient()
     client.create(1, '/a')

@@ -179,7 +179,8 @@ function* serverFamilies(
     ['sync_processor_queue_and_flush_time_ms', stats.stages.untilDurable],
     ['sync_process_time', stats.stages.untilDurable],
     ['write_commitproc_time_ms', stats.stages.untilCommitted],
-    ['local_write_committed_time_ms', stages.apply],
+    ['local_write_committed_time_ms', stats.stages.untilAnswered],
+    ['write_final_proc_time_ms', stats.stages.untilAnswered],
   ]
   for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
   yield ['ack_latency', keyedSummary('ack_latency', ensemble.ackLatency)]
