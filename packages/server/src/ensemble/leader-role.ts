@@ -19,6 +19,7 @@ import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.
 import { Durability } from './durability.ts'
 
 import { FeatureAuthority } from './feature-authority.ts'
+import { ForwardedSessions } from './forwarded-sessions.ts'
 import { Learners } from './learners.ts'
 import { LimitedLog } from './limited-log.ts'
 import { Mailbox } from './mailbox.ts'
@@ -59,6 +60,7 @@ export class LeaderRole implements ActiveRole {
   readonly #durability: Durability
   #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
   readonly #log: LimitedLog
+  readonly #forwardedSessions: ForwardedSessions
   #nextCheckId = 1
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
@@ -73,6 +75,7 @@ export class LeaderRole implements ActiveRole {
     this.#context = context
     this.#events = events
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
+    this.#forwardedSessions = new ForwardedSessions(context)
     const leader = context.membership.isStandalone ? undefined : createLeader(context)
     this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
     this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
@@ -89,6 +92,7 @@ export class LeaderRole implements ActiveRole {
         mailbox: this.#mailbox,
         pipeline: () => this.#clients?.pipeline,
         levels: this.#levels,
+        forwardedSessions: this.#forwardedSessions,
       })
     this.#durability = new Durability(context, {
       durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
@@ -405,7 +409,7 @@ export class LeaderRole implements ActiveRole {
         : {}),
       pipeline: (context) =>
         new LeaderPipeline({
-          ...context,
+          ...this.#forwardedSessions.contextOf(context),
           log,
           quorum: this.#quorumProtocol(),
           lastZxid: zxid,

@@ -38,6 +38,7 @@ import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
 import { FeatureRecipient } from './feature-reports.ts'
+import { ForwardedSessions } from './forwarded-sessions.ts'
 import { LearnerFlowControl } from './learner-flow-control.ts'
 import { Mailbox, SerialExecutor } from './mailbox.ts'
 import type { ReportChannel } from './member-reports.ts'
@@ -121,6 +122,8 @@ export class LearnerRole implements ActiveRole {
   #clients: RoleClients<LearnerPipeline<ClientChannel>> | undefined
   /** The learner master: the leader, or a follower with `observerMasterPort`. */
   #master: ServerId
+  /** The sessions of observers of this follower that are not believed. */
+  readonly #forwardedSessions: ForwardedSessions
   /** The observers of this follower. */
   #observers: ObserverMasterRole | undefined
   /** Settles when an earlier one has closed its port. */
@@ -151,6 +154,7 @@ export class LearnerRole implements ActiveRole {
   ) {
     this.#context = context
     this.#events = events
+    this.#forwardedSessions = new ForwardedSessions(context)
     this.#leaderId = this.#master = leader
     this.#isObserver = isObserver || nonVotingEpoch !== undefined
     this.nonVotingEpoch = nonVotingEpoch
@@ -694,7 +698,7 @@ export class LearnerRole implements ActiveRole {
       },
       pipeline: (context) =>
         new LearnerPipeline({
-          ...context,
+          ...this.#forwardedSessions.contextOf(context),
           leader: this.#leaderChannel(),
           epochStart: makeZxid(epoch, 0),
           canUpgradeSessions: settings.localSessionsUpgradingEnabled,
@@ -749,6 +753,7 @@ export class LearnerRole implements ActiveRole {
       epoch: this.#epoch,
       pipeline,
       sessions: this.#sessions!,
+      forwardedSessions: this.#forwardedSessions,
       secrets: this.#secret?.shareWithObservers(),
       levelsReported: () => this.#levels.report(),
       hasLeaderCluster: () => this.#leaderSaid !== undefined && hasClusterId(this.#leaderSaid.cluster),

@@ -42,6 +42,7 @@ import type { MemberContext } from './context.ts'
 import type { FeatureAuthority } from './feature-authority.ts'
 import { ForwardedBytes, forwardLimitOf, OBSERVER_LIMIT } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
+import type { ForwardedSessions } from './forwarded-sessions.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
@@ -68,6 +69,7 @@ export interface LearnersOptions {
   /** Undefined until the leader is established. */
   readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
   readonly levels: FeatureAuthority
+  readonly forwardedSessions: ForwardedSessions
 }
 
 /**
@@ -567,6 +569,8 @@ export class Learners {
     const pipeline = this.#options.pipeline()
     if (pipeline === undefined || !this.#admits(learner, pipeline, data, auth)) return
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
+    const refusal = this.#options.forwardedSessions.refusal(learner, { sessionId, ...request })
+    if (refusal !== undefined) return learner.fail(refusal)
     const identities = forwardedIdentities(this.#context, learner, auth)
     const body = forwardedBody(this.#context, learner, request)
     pipeline.submitForwarded(learner, { sessionId, ...request, body, identities })

@@ -32,6 +32,7 @@ import type { MemberContext } from './context.ts'
 import { FeatureReports } from './feature-reports.ts'
 import { ForwardedBytes, OBSERVER_LIMIT } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
+import type { ForwardedSessions } from './forwarded-sessions.ts'
 import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
@@ -47,6 +48,7 @@ export interface FollowerContext {
   readonly epoch: number
   readonly pipeline: LearnerPipeline<ClientChannel>
   readonly sessions: LearnerSessions
+  readonly forwardedSessions: ForwardedSessions
   /** Shares the secret of sessions with the observers; undefined where members share none. */
   readonly secrets: SecretSharing | undefined
   /** Called when the feature levels of observers have changed. */
@@ -376,6 +378,8 @@ export class ObserverMasterRole {
       return pipeline.revalidate(session, believed, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
+    const refusal = this.#follower.forwardedSessions.refusal(observer, { sessionId, ...request })
+    if (refusal !== undefined) return observer.fail(refusal)
     this.#count(observer, sessionId, packet)
     const identities = forwardedIdentities(this.#context, observer, auth)
     const body = forwardedBody(this.#context, observer, request)

@@ -24,6 +24,7 @@ import {
   withExtension,
   type MemberExtension,
 } from '../core/zab/index.ts'
+import { MOST_FORWARDED_SESSIONS } from './forwarded-sessions.ts'
 import { RawConnection } from './testing/election-fixture.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
@@ -457,6 +458,59 @@ it.each(PORTS)(
     connection.destroy()
     await ensemble.advance(maxSessionTimeoutMs + 10_000)
     expect(ensemble.server(3).stats().sessions).toBe(0)
+  },
+)
+
+it.each(PORTS)(
+  'servers that no configuration names create a number of sessions at %s, together, and clients get sessions on',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const has = ensemble.server(1).stats().lastZxid
+    const one = await playObserver(ensemble, port, has, observerInfo(9))
+    const other = await playObserver(ensemble, port, has, observerInfo(10))
+    let created = 0
+    const create = async ({ send, seen }: typeof one, count: number): Promise<void> => {
+      for (let i = 0; i < count && !seen.closed; i++) {
+        send(PacketType.request, -1, createSession(0x900_0000_0000_0000n + BigInt(++created), 30_000))
+        if (i % 500 === 0) await ensemble.advance(100)
+      }
+      await ensemble.advance(1000)
+    }
+    await create(one, MOST_FORWARDED_SESSIONS - 1000)
+    expect([one.seen.closed, ensemble.server(3).stats().sessions]).toEqual([
+      false,
+      MOST_FORWARDED_SESSIONS - 1000,
+    ])
+    await create(other, 5000)
+    expect([one.seen.closed, other.seen.closed]).toEqual([false, true])
+    expect(ensemble.server(3).stats().sessions).toBe(MOST_FORWARDED_SESSIONS)
+    expect(ensemble.lines.join('\n')).toContain('add it to the configuration before clients connect to it')
+    await ensemble.client(2)
+    await ensemble.client(3)
+    one.connection.destroy()
+    await ensemble.until('the end of all sessions', () => ensemble.server(3).stats().sessions === 0, 60_000)
+    const again = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid, observerInfo(9))
+    await create(again, 10)
+    expect([again.seen.closed, ensemble.server(3).stats().sessions]).toEqual([false, 10])
+  },
+)
+
+it.each(PORTS)(
+  'a server that no configuration names is disconnected where it creates a session at %s twice, or without a timeout',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const has = ensemble.server(1).stats().lastZxid
+    const twice = await playObserver(ensemble, port, has, observerInfo(9))
+    for (let i = 0; i < 2; i++)
+      twice.send(PacketType.request, -1, createSession(0x900_0000_0000_0001n, 30_000))
+    const short = await playObserver(ensemble, port, has, observerInfo(10))
+    short.send(PacketType.request, -1, createSession(0x900_0000_0000_0002n, 30_000).subarray(0, -1))
+    await ensemble.advance(100)
+    expect([twice.seen.closed, short.seen.closed, ensemble.server(3).stats().sessions]).toEqual([
+      true,
+      true,
+      1,
+    ])
   },
 )
 

@@ -3,6 +3,7 @@ export type {
   ClientOrigin,
   AcceptedWrite,
   ClientWrite,
+  ForwardedRequest,
   PipelineContext,
   QuorumProtocol,
   RecordedDigests,
