@@ -120,11 +120,11 @@ describe('ApplyQueue', () => {
   })
 
   it('reports the parts of a multi', () => {
-    const { queue, push, reports } = given()
+    const { queue, push, reports, runDeferred } = given()
     push(1, { txn: { type: OpCode.multi, txns: [createOf('/a'), createOf('/b')] } })
     push(2, { txn: { type: OpCode.multi, txns: [createOf('/c')] }, isForeign: true })
     queue.commit(2)
-    queue.drain()
+    runDeferred()
     const part = `part ${OpCode.create} true`
     expect(reports).toEqual([part, part, 'applied 1: 0'])
   })

@@ -117,13 +117,12 @@ it('ApplyQueue schedules one later turn at a time, whatever is committed meanwhi
   expect(fixture.lengths).toEqual([500, 500, 500, 500])
 })
 
-it('ApplyQueue applies everything committed in one turn in drain', () => {
-  const fixture = new QueueFixture(1, 1200)
-  fixture.queue.commit(1200)
-  fixture.queue.drain()
-  expect(fixture.lengths).toEqual([1200])
+it('ApplyQueue applies what is durable over several turns, without the writes after it, when the disk is full', () => {
+  const fixture = new QueueFixture(0, 1900)
+  expect(fixture.queue.discardAfter(1200)).toHaveLength(700)
+  expect([fixture.lengths, fixture.queue.isBusy]).toEqual([[500], true])
   while (fixture.waiting > 0) fixture.next()
-  expect(fixture.turns.flat()).toHaveLength(1200)
+  expect(fixture.lengths).toEqual([500, 500, 200])
   expect(fixture.queue.isBusy).toBe(false)
 })
 

@@ -96,21 +96,13 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     if (!this.#isDeferred) this.#advance()
   }
 
-  /** Applies in this turn everything that is committed. */
-  drain(): void {
-    while (this.isBusy) {
-      this.#applying.drain()
-      this.#advance(true)
-    }
-  }
-
-  /** Commits and applies everything up to a zxid, and removes and returns the writes after it. */
+  /** Commits everything up to a zxid, and removes and returns the writes after it. */
   discardAfter(durable: Zxid): AcceptedWrite[] {
-    this.#committed = Math.max(this.#committed, durable)
-    this.drain()
-    const lost = [...this.#queue] as AcceptedWrite[]
-    this.#queue.clear()
-    this.#foreign = 0
+    const committed = Math.max(this.#committed, durable)
+    const lost = ([...this.#queue] as AcceptedWrite[]).filter(({ logged }) => logged.header.zxid > committed)
+    this.#queue.drop(lost.length)
+    for (const { callback } of lost) if (callback === undefined) this.#foreign--
+    this.commit(committed)
     return lost
   }
 
@@ -153,11 +145,10 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   }
 
   /** Applies committed transactions until one takes several turns, or this turn has done enough. */
-  #advance(isDraining = false): void {
+  #advance(): void {
     // Syncs and reads behind a large transaction are done before the next transaction begins.
     this.#releaseAppliedSyncs()
-    if (!isDraining && this.#isNextCommitted() && this.#options.hasDeferredReads())
-      return this.#advanceLater(true)
+    if (this.#isNextCommitted() && this.#options.hasDeferredReads()) return this.#advanceLater(true)
     const { clock, watchNotifier } = this.#options
     const end = clock.monotonic() + MAX_TURN_MS
     let visited = watchNotifier.ancestorsVisited

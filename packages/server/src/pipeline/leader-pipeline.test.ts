@@ -16,7 +16,7 @@ import { decodeLoggedTxn } from '../persistence/index.ts'
 import { LeaderPipeline } from './leader-pipeline.ts'
 import { spendTime, watchFalls } from '../testing/many-connections.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
-import type { WriteCallback } from './types.ts'
+import type { RevalidationCallback, WriteCallback } from './types.ts'
 import { EPOCH, EnsembleFixture, it } from './testing/ensemble-fixture.ts'
 
 const bytes = (write: (w: Writer) => void): Uint8Array => {
@@ -187,6 +187,44 @@ describe('LeaderPipeline', () => {
     await clock.untilIdle()
     expect(lost).toEqual(Array.from({ length: 40 }, (_, xid) => xid))
     expect([most(), refused, pipeline.isWritable]).toEqual([8, 1, true])
+  })
+
+  it('applies what is durable over turns when the disk is full, before it answers what is discarded and takes writes', async () => {
+    const ensemble = await EnsembleFixture.start()
+    const { leader, clock } = ensemble
+    const { pipeline, clientService } = leader
+    const { sessionId } = (await leader.connect()).session!
+    ensemble.holdsCommits = true
+    const durable = pipeline.proposer.lastZxid + 60
+    const spend = spendTime(clock)
+    const [applied, lost, refused]: number[][] = [[], [], []]
+    const request = { sessionId, type: OpCode.setData, identities: [] }
+    const write = (xid: number): number =>
+      pipeline.write({ ...request, xid }, new Reader(setOf('/zookeeper/quota')), callback, 0)
+    const callback = {
+      onApplied({ xid }: { readonly xid: number }) {
+        applied!.push(xid)
+        spend(0.5)
+      },
+      onLost: ({ xid }: { readonly xid: number }) => void lost!.push(xid, applied!.length),
+      onRevalidated: (isValid: boolean) => void lost!.push(isValid ? 1 : 0, applied!.length),
+    } as unknown as WriteCallback
+    clientService.runTurn(() => {
+      for (let xid = 0; xid < 60; xid++) write(xid)
+      pipeline.closeSession(sessionId, 60, callback, 0)
+    })
+    const most = watchFalls(clock, () => 60 - applied!.length)
+    clock.immediate(() =>
+      clientService.runTurn(() => {
+        pipeline.discardAfter(durable)
+        pipeline.revalidate(sessionId, 10_000, callback as unknown as RevalidationCallback)
+        refused!.push(write(61))
+      }),
+    )
+    await clock.untilIdle()
+    expect(applied).toEqual(Array.from({ length: 60 }, (_, xid) => xid))
+    expect([most(), lost, refused]).toEqual([7, [60, 60, 1, 60], [ErrorCode.SYSTEMERROR]])
+    expect([pipeline.isWritable, pipeline.outstanding, write(62)]).toEqual([true, 0, 0])
   })
 
   it('completes a sync when a quorum has confirmed its leadership, and starts no later request of the session before', async () => {

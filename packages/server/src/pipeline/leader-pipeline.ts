@@ -74,9 +74,10 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
       applySession: (id, txn, callback) => this.#sessions.apply(id, txn, callback),
     })
     this.#preparing = new SlicedQueue(options)
-    this.#discarded = new SlicedQueue(options)
+    // What is durable is applied, and answered, before.
+    this.#discarded = new SlicedQueue({ ...options, isHeldUp: () => this.#applyQueue.isBusy })
     // A full disk also confirms the syncs behind what it discards, whose replies come first.
-    const isHeldUp = (): boolean => this.#discarded.isBusy
+    const isHeldUp = (): boolean => this.#discarded.hasTasks
     this.#confirmed = new SlicedQueue({ ...options, isHeldUp })
     this.#learnerOrder = new LearnerRequestOrder({
       now: () => options.clock.monotonic(),
@@ -103,7 +104,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   get isWritable(): boolean {
-    return this.#options.log.state === 'open' && !this.#discarded.isBusy
+    return this.#options.log.state === 'open' && !this.#discarded.hasTasks
   }
 
   get lastVisibleZxid(): Zxid {
@@ -251,15 +252,23 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#applyQueue.commit(zxid)
   }
 
-  /** Discards everything above this zxid, which was lost before it was durable. Only a quorum of one can know that. */
+  /**
+   * Discards everything above this zxid, which was lost before it was durable, once the rest is applied. Accepts no write until all is
+   * answered. Only a quorum of one can know what was lost.
+   */
   discardAfter(durable: Zxid): void {
     const lost = this.#applyQueue.discardAfter(durable)
     this.proposer.lastZxid = durable
-    this.proposer.preparer.reset()
-    this.#sessions.discardCreating()
-    for (const { logged } of lost)
-      if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)
-    for (const write of lost) this.#answerDiscarded(() => write.callback?.onLost(write))
+    this.#answerDiscarded(() => {
+      this.proposer.preparer.reset()
+      this.#sessions.discardCreating()
+    })
+    for (const write of lost)
+      this.#answerDiscarded(() => {
+        const { txn, header } = write.logged
+        if (txn.type === OpCode.closeSession) this.#sessions.reopen(header.sessionId)
+        write.callback?.onLost(write)
+      })
     this.#dropWaiting()
     this.#applyQueue.releaseAll((done) => this.#answerDiscarded(done))
   }
@@ -298,8 +307,10 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   #drop(request: DeferredRequest | undefined): undefined {
     if (this.#hasEnded || request === undefined) return
-    if (request.closes !== undefined) this.#sessions.reopen(request.closes)
-    this.#answerDiscarded(() => request.callback?.onLost(request))
+    this.#answerDiscarded(() => {
+      if (request.closes !== undefined) this.#sessions.reopen(request.closes)
+      request.callback?.onLost(request)
+    })
   }
 
   /** Answers a request that a full disk has discarded, after those before it. */
@@ -314,8 +325,11 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
    */
   #revalidate(owner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
     const decide = (): void => this.#decideRevalidation(owner, id, timeout, answer)
-    // The creation of the session, or its user, may be among the requests that wait.
-    if (this.#preparing.isBusy) this.#preparing.add({ begin: () => (decide(), undefined), onDropped: decide })
+    const decideBehindDiscarded = (): void => this.#answerDiscarded(decide)
+    // The creation of the session, or its user, may be among the requests that wait, or that are discarded.
+    if (this.#preparing.isBusy)
+      this.#preparing.add({ begin: () => (decide(), undefined), onDropped: decideBehindDiscarded })
+    else if (this.#discarded.hasTasks) decideBehindDiscarded()
     else decide()
   }
 

@@ -130,14 +130,6 @@ describe('SlicedQueue', () => {
     expect(fixture.queue.takeCurrent()).toBe(undefined)
   })
 
-  it('finishes all tasks in drain', () => {
-    const fixture = new QueueFixture()
-    for (const name of ['a', 'b']) fixture.add(name, 4)
-    fixture.queue.drain()
-    expect(fixture.done).toEqual(['a', 'b'].flatMap((name) => [1, 2, 3, 4].map((step) => `${name}${step}`)))
-    expect(fixture.turn()).toEqual([])
-  })
-
   it('drops the current task and the waiting ones in abort', () => {
     const fixture = new QueueFixture()
     for (const name of ['a', 'b']) fixture.add(name, 4)
@@ -204,7 +196,7 @@ describe('SlicedQueue', () => {
     expect([...fixture.turn(), ...fixture.turn()]).toEqual(['b4', 'c'])
   })
 
-  it('begins no task while it is held up, asks again in each turn, and drains nevertheless', () => {
+  it('begins no task while it is held up, and asks again in each turn', () => {
     const fixture = new QueueFixture()
     fixture.add('a', 4)
     fixture.isHeldUp = true
@@ -217,35 +209,17 @@ describe('SlicedQueue', () => {
     expect(fixture.turn()).toEqual(['b', 'c'])
     expect([fixture.queue.isBusy, fixture.turns]).toEqual([false, 0])
     fixture.isHeldUp = true
-    expect(fixture.queue.isBusy).toBe(true)
-    fixture.addAtOnce('d', 0)
-    fixture.queue.drain()
-    expect([fixture.turn(), fixture.turns]).toEqual([[], 0])
+    expect([fixture.queue.isBusy, fixture.queue.hasTasks]).toEqual([true, false])
   })
 
   it('schedules one turn at a time, and none once nothing is left', () => {
     const fixture = new QueueFixture()
     fixture.add('a', 5)
-    fixture.queue.drain()
+    fixture.queue.abort()
     fixture.add('b', 5)
     expect(fixture.turns).toBe(1)
     while (fixture.turns > 0) fixture.turn()
     expect(fixture.queue.isBusy).toBe(false)
-  })
-
-  it('neither drains nor continues a task from one of its own steps', () => {
-    const fixture = new QueueFixture()
-    const { queue, done } = fixture
-    queue.add({
-      *begin() {
-        done.push('a1')
-        queue.drain()
-        yield
-        done.push('a2')
-      },
-    })
-    queue.add({ begin: () => void done.push('b') as undefined })
-    expect(done).toEqual(['a1', 'a2', 'b'])
   })
 
   it('goes on with the next task when a step has thrown', () => {
@@ -271,10 +245,8 @@ describe('SlicedQueue', () => {
       return queue.length
     })
     expect(lengths).toEqual([1, 2, 3])
-    queue.drain()
-    expect([queue.length, queue.isBusy]).toEqual([0, false])
     queue.abort()
-    expect(queue.length).toBe(0)
+    expect([queue.length, queue.isBusy]).toEqual([0, false])
   })
 
   it('drops tasks that need not know of it', () => {

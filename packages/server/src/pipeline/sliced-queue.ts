@@ -63,10 +63,11 @@ export class SlicedQueue {
 
   /** Whether an added task would wait: one is in progress, or waits, or this turn has done enough, or the queue is held up. */
   get isBusy(): boolean {
-    return this.#hasTasks || this.#isHeldUp
+    return this.hasTasks || this.#isHeldUp
   }
 
-  get #hasTasks(): boolean {
+  /** Whether a task is in progress, or waits, or this turn has done enough. */
+  get hasTasks(): boolean {
     return this.#current !== undefined || this.#waiting.length > 0 || this.#isResting
   }
 
@@ -80,7 +81,7 @@ export class SlicedQueue {
   }
 
   add(task: SlicedTask): void {
-    const hasTasks = this.#hasTasks
+    const { hasTasks } = this
     this.#waiting.push(task)
     if (!hasTasks) this.#run()
   }
@@ -126,14 +127,6 @@ export class SlicedQueue {
     return steps
   }
 
-  /** Finishes all tasks in this turn. */
-  drain(): void {
-    while (this.#hasTasks && !this.#isInStep) {
-      while (this.#steps !== undefined && !this.#step());
-      this.#run(true)
-    }
-  }
-
   /** Drops all tasks, the current one included. */
   abort(): void {
     const dropped = [this.#current, ...this.#waiting]
@@ -142,11 +135,11 @@ export class SlicedQueue {
     for (const task of dropped) task?.onDropped?.()
   }
 
-  #run(isDraining = false): void {
+  #run(): void {
     const { clock } = this.#scheduler
     let end = 0
     for (let begun = 1; this.#current === undefined; begun++) {
-      if (!isDraining && this.#waiting.length > 0 && this.#isHeldUp) {
+      if (this.#waiting.length > 0 && this.#isHeldUp) {
         this.#hasMore = true
         return this.#schedule()
       }
