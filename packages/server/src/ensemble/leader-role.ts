@@ -246,15 +246,15 @@ export class LeaderRole implements ActiveRole {
 
   /**
    * Ends this role but for the connections of synced learners, which wait for a silent leader for up to `syncLimit` ticks before they
-   * look for another one.
+   * look for another one. Resolves when its clients are disconnected and what was being applied is done.
    */
-  fallSilent(reason: string): void {
+  async fallSilent(reason: string): Promise<void> {
     this.#hasExited = true
     this.#mailbox.stop()
     this.#cancelTick()
     this.#levels.end()
-    void this.#clients?.end(reason)
     this.#learners?.keepSynced()
+    await this.#clients?.end(reason)
   }
 
   async end(reason = 'Closed: this server does not lead any more'): Promise<void> {

@@ -7,6 +7,7 @@ import { Catalog, digestText, FolderTarget, loadBackup } from '../backup/index.t
 import { encodeLearnerInfo, encodePacket, PacketType, PROTOCOL_VERSION } from '../core/zab/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { IS_LONG } from '../testing/random-runs.ts'
+import { interleavePromises } from '../testing/many-connections.ts'
 import { TestServer } from '../testing/test-server.ts'
 import { Ensemble } from './testing/ensemble.ts'
 import { hideExtensions } from './testing/hide-extensions.ts'
@@ -250,6 +251,23 @@ describe('a leader that replaces the data', () => {
     await restore(ensemble, leader, await backup())
     expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
     expect(await agreed(ensemble)).toBe('new')
+  })
+
+  it('closes all connections of its clients, a hundred in a turn, before it replaces its files', async () => {
+    const ensemble = await start(3, { maxClientCnxns: 0, maxSessionTimeoutMs: 600_000 })
+    const leader = ensemble.leader!
+    for (let i = 0; i < 500; i++) await ensemble.client(leader, { timeout: 600_000 })
+    const { connections } = (ensemble.server(leader) as Member).service!
+    const left: number[] = []
+    ensemble.member(leader).disk.injectFault = (_, path) => {
+      if (!/restoring|incoming/.test(path)) left.push(connections.size)
+      return undefined
+    }
+    expect(connections.size).toBeGreaterThanOrEqual(500)
+    interleavePromises(ensemble.clock)
+    await restore(ensemble, leader, await backup())
+    expect(await untilRestored(ensemble, leader)).toMatchObject({ state: 'done' })
+    expect(left.find((size) => size < 500)).toBe(0)
   })
 
   it('refuses when a server of Apache ZooKeeper joins while they are written', async () => {

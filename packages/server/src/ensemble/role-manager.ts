@@ -304,7 +304,7 @@ export class RoleManager {
   /** Installs a replacement while the others still wait for this leader, so that they elect no other leader before it is on disk. */
   async #installWhileSilent(role: LeaderRole, replacement: PreparedReplacement): Promise<void> {
     try {
-      role.fallSilent(REPLACING)
+      await role.fallSilent(REPLACING)
       await this.#context.database.endRole()
       await this.#installReplacement(replacement)
     } finally {
