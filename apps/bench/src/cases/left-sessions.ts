@@ -27,7 +27,7 @@ export async function measureLeftSessions(context: CaseContext): Promise<void> {
     `${count} sessions that are opened and left`,
     `a snapshot with ${count} sessions`,
     `a dump of ${count} sessions`,
-    `nothing, with ${count} sessions: V8 compacts the heap`,
+    `nothing, with ${count} sessions, while V8 compacts the heap`,
     `${count} sessions without a connection that expire together`,
   ] as const
   if (rows !== undefined && ![opened, saved, listed, idle, expired].some((row) => rows.test(row))) return

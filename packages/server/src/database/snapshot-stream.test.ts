@@ -106,6 +106,14 @@ describe('SnapshotStream', () => {
     expect([stream.zxid, reader.int(), reader.long(), reader.int()]).toEqual([3, 1, 7n, 4000])
   })
 
+  it('has a thousand sessions in a chunk', async () => {
+    const sessions = new SessionMap(Array.from({ length: 2500 }, (_, id) => [BigInt(id), 4000] as const))
+    const stream = new SnapshotStream(treeOf(0), sessions, new TurnClock())
+    const lengths: number[] = []
+    for await (const chunk of stream) lengths.push(chunk.length)
+    expect(lengths.map((length) => Math.round(length / 12_000))).toEqual([1, 1, 1])
+  })
+
   it('ends when a loop over it is left', async () => {
     const stream = new SnapshotStream(treeOf(2000), [], new TurnClock())
     for await (const chunk of stream) {

@@ -5,6 +5,7 @@ import type { Tree, TreeCursor } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import {
   END_OF_NODES,
+  SLICE_BYTES,
   SnapshotTables,
   STREAM_SIGNATURE,
   writeNode,
@@ -12,7 +13,6 @@ import {
 } from '../persistence/index.ts'
 import type { SnapshotSource } from './types.ts'
 
-const CHUNK_BYTES = 1 << 16
 const CHUNK_NODES = 500
 
 /** Streams the tree to a learner (disk-format 7.10): one chunk for each call, at most one in a turn of the event loop. */
@@ -24,7 +24,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
   readonly #cursor: TreeCursor
   readonly #writer = new Writer(1 << 17)
   readonly #tables: SnapshotTables
-  readonly #tableSteps: Generator<void>
+  readonly #tableSlices: Generator<void>
   #state: 'new' | 'streaming' | 'ended' = 'new'
 
   /** Streams that have the same `turns` share them. */
@@ -35,7 +35,7 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
     this.nodes = tree.nodeCount
     // The tables are those of the zxid. Later changes follow as transactions after the stream.
     this.#tables = new SnapshotTables(tree, sessions)
-    this.#tableSteps = this.#tables.write(this.#writer)
+    this.#tableSlices = this.#tables.write(this.#writer)
     this.#cursor = tree.scan()
   }
 
@@ -55,9 +55,9 @@ export class SnapshotStream implements SnapshotSource, AsyncIterableIterator<Uin
     if (this.#state === 'ended') return { done: true, value: undefined }
     this.#state = 'streaming'
     const w = this.#writer
-    while (w.length < CHUNK_BYTES && this.#tableSteps.next().done !== true);
+    if (this.#tableSlices.next().done !== true) return { done: false, value: w.take() }
     let more = true
-    for (let nodes = 0; more && nodes < CHUNK_NODES && w.length < CHUNK_BYTES; nodes++)
+    for (let nodes = 0; more && nodes < CHUNK_NODES && w.length < SLICE_BYTES; nodes++)
       more = this.#cursor.next(1, (node) => writeNode(w, this.#tree, node))
     if (!more) {
       w.string(END_OF_NODES)

@@ -13,6 +13,13 @@ export const STREAM_SIGNATURE = 'BenWasHere'
 /** Sessions with their timeouts in milliseconds. */
 export type SessionTimeouts = Iterable<readonly [SessionId, number]>
 
+/**
+ * Bytes of a slice of a snapshot, and entries of its tables: the part that is encoded at once. A thousand sessions take a millisecond, or
+ * two while the code is not compiled.
+ */
+export const SLICE_BYTES = 1 << 16
+const SLICE_ENTRIES = 1000
+
 /** The tables of a snapshot as they are when it begins. Later changes are transactions that follow it. */
 export class SnapshotTables {
   readonly #sessions: SessionMapView<number>
@@ -24,8 +31,18 @@ export class SnapshotTables {
     this.#acls = tree.acls.view()
   }
 
-  /** Writes sessions and access control lists. Yields often: they may have many megabytes together. */
+  /** Writes sessions and access control lists. Yields after each slice but the last one: they may have many megabytes together. */
   *write(w: Writer): Generator<void> {
+    let left = SLICE_ENTRIES
+    for (const _ of this.#writeEntries(w)) {
+      if (--left > 0 && w.length < SLICE_BYTES) continue
+      yield
+      left = SLICE_ENTRIES
+    }
+  }
+
+  /** Yields after each entry. */
+  *#writeEntries(w: Writer): Generator<void> {
     w.int(this.#sessions.size)
     for (const [id, timeoutMs] of this.#sessions.entries) {
       w.long(id)

@@ -81,7 +81,7 @@ describe('takeSnapshot', () => {
     expect(loaded.tree.acls.entries()).toEqual(tree.acls.entries())
   })
 
-  it('writes sessions in slices of 64 KiB too, as they are when it begins', async () => {
+  it('writes a thousand sessions in a slice, as they are when it begins', async () => {
     const { options, writes, load } = await given()
     const [tree, sessions] = [treeOf(OWN), new SessionMap<number>()]
     for (let i = 0; i < 20_000; i++) sessions.set(BigInt(i), 4000)
@@ -91,7 +91,8 @@ describe('takeSnapshot', () => {
     for (let i = 0; i < 20_000; i += 2) sessions.delete(BigInt(i))
     sessions.set(3n, 9999).set(-1n, 4000)
     const { file, zxid } = await isTaken
-    expect(writes.map((length) => Math.round(length / 65_536))).toEqual([1, 1, 1, 1])
+    // The first one has the head too, and the last one what follows.
+    expect(writes.slice(1, -1)).toEqual(Array.from({ length: 19 }, () => 12_000))
     expect((await load(file, zxid)).sessions).toEqual(before)
   })
 

@@ -5,6 +5,7 @@ import type { Zxid } from '../core/types.ts'
 import { snapshotName, type SnapshotKind } from './file-names.ts'
 import {
   END_OF_NODES,
+  SLICE_BYTES,
   SNAPSHOT_MAGIC,
   SnapshotTables,
   writeNode,
@@ -13,7 +14,6 @@ import {
 import { SnappyCompressor } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
-const SLICE_BYTES = 1 << 16
 const SLICE_NODES = 500
 /**
  * Bytes after which the file is synced, while the next ones are encoded. Every other sync, above all the log's, waits for the dirty
@@ -127,7 +127,6 @@ class SnapshotFileWriter {
       this.#head()
       // Changes since the zxid of the name are in the log after it.
       for (const _ of tables.write(this.#writer)) {
-        if (this.#writer.length <= SLICE_BYTES) continue
         this.#options.signal?.throwIfAborted()
         await this.#drain()
       }
