@@ -1,6 +1,6 @@
 import { Writer } from '@zabra/protocol'
-import { MemoryDisk } from '@zabra/runtime'
-import { nodeNetwork, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
+import { MemoryDisk, type Clock } from '@zabra/runtime'
+import { nodeClock, nodeNetwork, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { parseConfiguration, type ServerId } from '../core/quorum/index.ts'
 import { encodeLearnerInfo, PacketType, writePacket } from '../core/zab/index.ts'
@@ -30,8 +30,35 @@ async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
+/** A clock on which time passes for the checks of certificate files when the test says so, and else by itself. */
+class CertificateClock implements Clock {
+  #now = 0
+  #checks: { readonly at: number; readonly action: () => void }[] = []
+
+  monotonic = nodeClock.monotonic.bind(nodeClock)
+  wall = nodeClock.wall.bind(nodeClock)
+  immediate = nodeClock.immediate.bind(nodeClock)
+  afterMicrotasks = nodeClock.afterMicrotasks.bind(nodeClock)
+
+  after(delayMs: number, name: string, action: () => void): () => void {
+    if (name !== 'change of certificates') return nodeClock.after(delayMs, name, action)
+    const check = { at: this.#now + delayMs, action }
+    this.#checks.push(check)
+    return () => (this.#checks = this.#checks.filter((each) => each !== check))
+  }
+
+  /** Lets so many milliseconds pass. Returns the number of checks that were due. */
+  advance(ms: number): number {
+    this.#now += ms
+    const due = this.#checks.filter(({ at }) => at <= this.#now)
+    this.#checks = this.#checks.filter((check) => !due.includes(check))
+    for (const { action } of due) action()
+    return due.length
+  }
+}
+
 /** Starts three voters and an observer, over TLS alone. The observer follows a follower. */
-async function startMembers() {
+async function startMembers(clock: Clock = nodeClock) {
   const [quorum, election, master] = (await freePorts(3)) as [number, number, number]
   const ensemble = parseConfiguration(
     [...VOTERS, OBSERVER]
@@ -39,11 +66,11 @@ async function startMembers() {
       .join('\n'),
   )
   const logs = new Map<ServerId, TestLogger>()
-  const start = async (id: ServerId): Promise<Server> => {
+  const start = async (id: ServerId, keyStore?: string): Promise<Server> => {
     const logger = new TestLogger()
     logs.set(id, logger)
     const settings = defaults({
-      ...fixture.settings(id),
+      ...fixture.settings(id, keyStore === undefined ? {} : { quorumKeyStoreLocation: keyStore }),
       ensemble,
       clientPort: 0,
       clientPortAddress: hostOf(id),
@@ -54,21 +81,27 @@ async function startMembers() {
     const disk = new MemoryDisk()
     const server = await createServer(
       settings,
-      nodePlatform({ logger, disk, networkFactories: { tls: tlsNetwork } }),
+      nodePlatform({ clock, logger, disk, networkFactories: { tls: tlsNetwork } }),
     )
     servers.push(server)
     return server
   }
-  const voters = await Promise.all(VOTERS.map(start))
+  const voters = await Promise.all(VOTERS.map((id) => start(id)))
   await Promise.all(VOTERS.map((id) => logs.get(id)!.matching(/serves clients/)))
   const leader = VOTERS[voters.findIndex(({ role }) => role === 'leading')]!
   const followers = VOTERS.filter((id) => id !== leader)
   await Promise.all(followers.map((id) => logs.get(id)!.matching(/Observers are kept up to date here/)))
-  await start(OBSERVER)
-  await logs.get(OBSERVER)!.matching(/observes server \d and serves clients/)
+  const observe = async (keyStore?: string): Promise<Server> => {
+    const server = await start(OBSERVER, keyStore)
+    await logs.get(OBSERVER)!.matching(/observes server \d and serves clients/)
+    return server
+  }
+  const observer = await observe()
   const at = (id: ServerId, port: number) => ({ host: hostOf(id), port, log: logs.get(id)! })
   return {
     logs,
+    observer,
+    observe,
     ports: {
       'quorum port': at(leader, quorum),
       'election port': at(followers[0]!, election),
@@ -108,4 +141,43 @@ it('members over TLS accept a member at none of their three ports without TLS, w
     expect(lines[2]).toContain(`expected the certificate of server ${OBSERVER} for ${hostOf(OBSERVER)}`)
   }
   expect(servers.map(({ serving }) => serving)).toEqual([true, true, true, true])
+})
+
+it('members whose certificates and authority are replaced while they run use them 10 s later at each of their three ports, in both directions', async () => {
+  const clock = new CertificateClock()
+  const { ports, logs, observer, observe } = await startMembers(clock)
+  const { authority: old, stranger: next } = fixture
+  const both = { path: fixture.file('both.pem', old.certificate + next.certificate) }
+  const replaced = { path: fixture.file('next.pem', next.certificate) }
+  const [ofOld, ofNext] = [old, next].map((authority, index) => ({
+    path: fixture.store(`observer-${index}`, { authority, hosts: [hostOf(OBSERVER)] }),
+  }))
+  /** Which certificates of server 4, and which trusted authorities, have a handshake end well on each port. */
+  const accepted = async (): Promise<string[]> => {
+    const outcomes: string[] = []
+    const tried = { 'of old': [ofOld, both], 'of next': [ofNext, both], 'next alone': [ofNext, replaced] }
+    for (const [port, to] of Object.entries(ports))
+      for (const [name, [keyStore, trustStore]] of Object.entries(tried)) {
+        // With TLS 1.3 a client would have connected before its certificate is refused.
+        const network = tlsNetwork({ keyStore, trustStore, versions: ['TLSv1.2'], verifyHostName: false })
+        const connection = await network.connect(to).catch(() => undefined)
+        if (connection !== undefined) outcomes.push(`${port}: ${name}`)
+        connection?.destroy()
+      }
+    return outcomes
+  }
+  const onAll = (...names: string[]): string[] =>
+    Object.keys(ports).flatMap((port) => names.map((name) => `${port}: ${name}`))
+  expect(await accepted()).toEqual(onAll('of old'))
+  fixture.file('authority.pem', next.certificate)
+  for (const id of [...VOTERS, OBSERVER])
+    fixture.store(`server-${id}`, { authority: next, hosts: [hostOf(id)] })
+  expect(clock.advance(9_999)).toBe(0)
+  expect(clock.advance(1)).toBe(4)
+  for (const log of logs.values()) await log.matching(/The certificates for other members have changed/)
+  expect(await accepted()).toEqual(onAll('of next', 'next alone'))
+  expect(servers.map(({ serving }) => serving)).toEqual([true, true, true, true])
+  await observer.close()
+  servers.splice(servers.indexOf(observer), 1)
+  expect((await observe(ofNext!.path)).serving).toBe(true)
 })
