@@ -31,7 +31,7 @@ async function freePorts(count: number): Promise<number[]> {
 }
 
 /** A clock on which time passes for the checks of certificate files when the test says so, and else by itself. */
-class CertificateClock implements Clock {
+class TestClock implements Clock {
   #now = 0
   #checks: { readonly at: number; readonly action: () => void }[] = []
 
@@ -144,7 +144,7 @@ it('members over TLS accept a member at none of their three ports without TLS, w
 })
 
 it('members whose certificates and authority are replaced while they run use them 10 s later at each of their three ports, in both directions', async () => {
-  const clock = new CertificateClock()
+  const clock = new TestClock()
   const { ports, logs, observer, observe } = await startMembers(clock)
   const { authority: old, stranger: next } = fixture
   const both = { path: fixture.file('both.pem', old.certificate + next.certificate) }

@@ -444,6 +444,15 @@ describe('the environment', () => {
     })
   })
 
+  test('the ports for WebSockets and for HTTP bind to loopback by default', () => {
+    const { settings } = load({ file: cfg('webSocketPort=2182', 'admin.serverPort=8080') })
+    expect(settings).toMatchObject({
+      webSocketPort: 2182,
+      webSocketPortAddress: '127.0.0.1',
+      adminAddress: '127.0.0.1',
+    })
+  })
+
   test.each(['largeRequestThreshold=1000', 'largeRequestMaxBytes=100000'])(
     '%s is refused until it has an effect',
     (line) => {
