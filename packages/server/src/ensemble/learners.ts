@@ -523,20 +523,26 @@ export class Learners {
     pipeline: LeaderPipeline<ClientChannel>,
     { type, data, auth }: QuorumPacket,
   ): void {
-    if (type === PacketType.ping)
+    const { forwardedSessions } = this.#options
+    if (type === PacketType.ping) {
+      const mayTouch = forwardedSessions.mayTouch(learner)
       return learner.run(
-        touchSteps(data, (id, timeout) =>
-          pipeline.touchSession(id, forwardedTimeout(this.#context, learner, timeout)),
-        ),
+        touchSteps(data, (id, timeout) => {
+          if (mayTouch(id)) pipeline.touchSession(id, forwardedTimeout(this.#context, learner, timeout))
+        }),
       )
+    }
     if (type === PacketType.revalidate) {
       if (!this.#admits(learner, pipeline, data, auth)) return
       const { session, timeout } = decodeRevalidation(data)
+      const refusal = forwardedSessions.refusalToRevalidate(learner, session)
+      if (refusal !== undefined) return learner.fail(refusal)
       this.#context.stats.ensemble.revalidateCount++
       const believed = forwardedTimeout(this.#context, learner, timeout)
-      return pipeline.revalidateForLearner(learner, session, believed, (valid) =>
-        learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
-      )
+      return pipeline.revalidateForLearner(learner, session, believed, (valid) => {
+        if (valid) forwardedSessions.revalidated(learner, session)
+        learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
+      })
     }
     this.#submit(learner, data, auth)
   }

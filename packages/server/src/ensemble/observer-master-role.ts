@@ -362,23 +362,29 @@ export class ObserverMasterRole {
 
   #handle(observer: LearnerConnection, packet: QuorumPacket): void {
     const { type, data, auth } = packet
-    const { pipeline, sessions } = this.#follower
-    if (type === PacketType.ping)
+    const { pipeline, sessions, forwardedSessions } = this.#follower
+    if (type === PacketType.ping) {
+      const mayTouch = forwardedSessions.mayTouch(observer)
       return observer.run(
-        touchSteps(data, (id, timeout) =>
-          sessions.touchFromObserver(id, forwardedTimeout(this.#context, observer, timeout)),
-        ),
+        touchSteps(data, (id, timeout) => {
+          if (mayTouch(id)) sessions.touchFromObserver(id, forwardedTimeout(this.#context, observer, timeout))
+        }),
       )
+    }
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
+      const refusal = forwardedSessions.refusalToRevalidate(observer, session)
+      if (refusal !== undefined) return observer.fail(refusal)
       this.#count(observer, session, packet)
-      const onRevalidated = (valid: boolean): void =>
+      const onRevalidated = (valid: boolean): void => {
+        if (valid) forwardedSessions.revalidated(observer, session)
         observer.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
+      }
       const believed = forwardedTimeout(this.#context, observer, timeout)
       return pipeline.revalidate(session, believed, { onRevalidated }, observer.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    const refusal = this.#follower.forwardedSessions.refusal(observer, { sessionId, ...request })
+    const refusal = forwardedSessions.refusal(observer, { sessionId, ...request })
     if (refusal !== undefined) return observer.fail(refusal)
     this.#count(observer, sessionId, packet)
     const identities = forwardedIdentities(this.#context, observer, auth)

@@ -25,6 +25,7 @@ import {
   type MemberExtension,
 } from '../core/zab/index.ts'
 import { MOST_FORWARDED_SESSIONS } from './forwarded-sessions.ts'
+import type { Member } from './member.ts'
 import { RawConnection } from './testing/election-fixture.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
@@ -511,6 +512,31 @@ it.each(PORTS)(
       true,
       1,
     ])
+  },
+)
+
+it.each(PORTS)(
+  'a server that no configuration names keeps at %s the sessions alive that it has created or revalidated, and no others',
+  async (_, port) => {
+    const ensemble = await startOpenVoters()
+    const { maxSessionTimeoutMs } = ensemble.member(3).settings
+    const { send, seen } = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid)
+    const created = 0x900_0000_0000_0001n
+    const timeout = 30_000
+    send(PacketType.request, -1, createSession(created, timeout))
+    const [moved, left] = [await ensemble.client(2), await ensemble.client(3)]
+    for (const client of [moved, left]) client.connection.destroy()
+    const revalidated = moved.session!.sessionId
+    for (const session of [revalidated, 0x900_0000_0000_0002n])
+      send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout }))
+    const ids = [created, revalidated, left.session!.sessionId, 0x900_0000_0000_0002n]
+    for (let ms = 0; ms < 2 * maxSessionTimeoutMs + 10_000; ms += 1000) {
+      send(PacketType.ping, -1, encodeTouches(ids.map((id) => ({ id, timeout }))))
+      await ensemble.advance(1000)
+    }
+    expect(seen.closed).toBe(false)
+    const { sessions } = (ensemble.server(3) as Member).service!
+    expect(ids.map((id) => sessions.get(id) !== undefined)).toEqual([true, true, false, false])
   },
 )
 
