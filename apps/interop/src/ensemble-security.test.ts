@@ -224,9 +224,14 @@ const suite = (apache: Kind, { rolls }: { readonly rolls: boolean }): void => {
     await expectEachVoterToLead(ensemble)
   }, 240_000)
 
-  it.each(['TLS', 'TLS and SASL'])(
-    'has observers of both kinds behind an observer master, over %s',
-    async (security) => {
+  it.each([
+    ['Zabra', 'TLS', 1],
+    ['Zabra', 'TLS and SASL', 1],
+    ['Apache ZooKeeper', 'TLS', 2],
+    ['Apache ZooKeeper', 'TLS and SASL', 2],
+  ])(
+    'has observers of both kinds behind an observer master of %s, over %s',
+    async (_, security, master) => {
       const { settings } = tls()
       const { writePassword, ...sasl } = saslLogins()
       writePassword('secret')
@@ -239,15 +244,15 @@ const suite = (apache: Kind, { rolls }: { readonly rolls: boolean }): void => {
         configOf: (id, kind) => ({
           ...settings(id, kind),
           sslQuorum: 'true',
-          ...(id === 1 || observerIds.includes(id) ? { observerMasterPort } : {}),
+          ...(id === master || observerIds.includes(id) ? { observerMasterPort } : {}),
         }),
       })
-      // In this order, so that 3 leads and 1 runs before the observers connect.
-      await ensemble.start(2, 3)
-      await ensemble.start(1)
+      // In this order, so that 3 leads and the master runs before the observers connect.
+      await ensemble.start(3 - master, 3)
+      await ensemble.start(master)
       await ensemble.start(...observerIds)
       expect(await ensemble.leader()).toBe(3)
-      for (const id of observerIds) await followMaster(ensemble, id, 1)
+      for (const id of observerIds) await followMaster(ensemble, id, master)
       await writeThroughAll(ensemble, 'behind')
       await expectSameTrees(ensemble)
     },
