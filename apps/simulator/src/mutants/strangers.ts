@@ -108,7 +108,7 @@ export const strangers: readonly ServerMutant[] = [
   },
   {
     name: 'refused-without-end',
-    defect: 'A member that its leader refuses joins it again at once, and logs each attempt.',
+    defect: 'A member that its leader refuses joins it again at once.',
     servers: 3,
     with: 'refusals',
     changes: [

@@ -1,8 +1,7 @@
 import type { LogLine } from '@zabra/testing'
+import { Repetitions, WINDOW_MS } from './repetitions.ts'
 
-/** The time in which lines are counted, in milliseconds. */
-const WINDOW_MS = 10_000
-/** The most lines with one sentence that a server logs in that time, whatever other servers and strangers do. */
+/** The most lines with one sentence that a server logs in `WINDOW_MS`, whatever other servers and strangers do. */
 const MAX_LINES = 100
 
 /** Lines that other servers and strangers cause, not clients: servers log few of them however often they are caused. */
@@ -12,8 +11,7 @@ const LIMITED =
 /** Reports a server that logs one sentence again and again, so that it fills the disk with its log and hides other lines. */
 export class LogMonitor {
   readonly #report: (what: string) => void
-  /** The times of the lines of the last `WINDOW_MS`, by server and sentence. */
-  readonly #times = new Map<string, number[]>()
+  readonly #lines = new Repetitions()
 
   constructor(report: (what: string) => void) {
     this.#report = report
@@ -23,12 +21,9 @@ export class LogMonitor {
   record({ at, host, sentence }: LogLine): void {
     if (!LIMITED.test(sentence)) return
     const key = `${host}: ${sentence}`
-    let times = this.#times.get(key)
-    if (times === undefined) this.#times.set(key, (times = []))
-    times.push(at)
-    while (times[0]! < at - WINDOW_MS) times.shift()
-    if (times.length <= MAX_LINES) return
-    this.#report(`${key}: ${times.length} lines in ${WINDOW_MS / 1000} s, expected at most ${MAX_LINES}`)
-    times.length = 0
+    const count = this.#lines.add(key, at)
+    if (count <= MAX_LINES) return
+    this.#report(`${key}: ${count} lines in ${WINDOW_MS / 1000} s, expected at most ${MAX_LINES}`)
+    this.#lines.forget(key)
   }
 }

@@ -6,8 +6,11 @@ import { ConfigurationHistory, readMembers, type VoterSet } from './membership.t
 import type { OracleFile } from './oracle-file.ts'
 import { OBSERVER_PORT, ObserverMonitor } from './observer-monitor.ts'
 import { PacketType, QuorumPacketParser, type QuorumPacket } from './quorum-packet-parser.ts'
+import { Repetitions, WINDOW_MS } from './repetitions.ts'
 
 export const QUORUM_PORT = 2888
+/** How often a learner that is refused joins the same leader in `WINDOW_MS`, at most: each time it waits for longer. */
+const MAX_REFUSED_JOINS = 20
 
 const isServer = ({ name }: HostState): boolean => /^s\d+$/.test(name)
 
@@ -48,6 +51,7 @@ export class QuorumMonitor {
   leader: HostState | undefined
   /** The learners whose connections break when they have accepted the epoch. */
   readonly refused = new Set<HostState>()
+  readonly #refusedJoins = new Repetitions()
   /** Called with each zxid that an established leader announces as committed. */
   onCommit: (zxid: number) => void = () => {}
   /** Callbacks for the next proposed reconfiguration. */
@@ -327,7 +331,7 @@ export class QuorumMonitor {
       this.#report(
         `${learner.name} promised epoch ${offered} with accepted epoch ${log.epochIn('acceptedEpoch')} on its disk`,
       )
-    if (type === PacketType.ACKEPOCH && this.refused.has(learner)) this.#refuse(from)
+    if (type === PacketType.ACKEPOCH && this.refused.has(learner)) this.#refuse(learner, from)
     if (type !== PacketType.ACK) return
     if (zxid % 2 ** 32 === 0) {
       if (log.epochIn('currentEpoch') < zxid / 2 ** 32)
@@ -338,8 +342,14 @@ export class QuorumMonitor {
       this.#report(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may still lose`)
   }
 
-  #refuse(connection: SimulatedConnection): void {
+  #refuse(learner: HostState, connection: SimulatedConnection): void {
     this.#count('learners refused')
+    const leader = connection.remoteEnd.owner.host
+    const joins = this.#refusedJoins.add(`${learner.name} ${leader.name}`, this.#world.now)
+    if (joins === MAX_REFUSED_JOINS + 1)
+      this.#report(
+        `${learner.name} joined ${leader.name} ${joins} times in ${WINDOW_MS / 1000} s, and was refused each time`,
+      )
     this.#world.schedule(0, undefined, 'refusal', () => {
       for (const end of [connection, connection.remoteEnd]) end.breakWith('ECONNRESET')
     })
