@@ -67,7 +67,6 @@ export class AclRules {
     const accepted: ACL[] = []
     for (const entry of withoutDuplicates(acl)) {
       const { scheme, id } = entry.id
-      if (scheme === null) return 'invalid'
       if (scheme === 'auth') {
         const proved = this.#authenticated(identities)
         if (proved.length === 0) return 'invalid'
@@ -75,7 +74,7 @@ export class AclRules {
         if (accepted.length > MAX_ACL_ENTRIES) return 'invalid'
         continue
       }
-      const known = this.#schemes.get(scheme)
+      const known = this.#schemes.get(scheme ?? '')
       if (scheme !== 'world' && known === undefined) return 'invalid'
       if (id === null) return 'null id'
       if (scheme === 'world' ? id !== 'anyone' : !known!.isValid(id)) return 'invalid'

@@ -37,6 +37,16 @@ describe('AclRules.allows', () => {
     expect(rules.allows(acl, Perms.ADMIN, [bob, local])).toBe(false)
   })
 
+  it('allows nothing to others of the scheme, to the same id of another scheme, and by an id that reads anyone', () => {
+    const acl = [entry('digest', bob.id), entry('sasl', 'anyone')]
+    for (const identity of [
+      { scheme: 'digest', id: 'eve:hash' },
+      { scheme: 'sasl', id: bob.id },
+      { scheme: 'digest', id: 'anyone' },
+    ])
+      expect(rules.allows(acl, Perms.READ, [identity]), identity.id).toBe(false)
+  })
+
   it('allows everything for the super user, an empty ACL and with skipACL', () => {
     expect(rules.allows([entry('digest', 'x:y', Perms.READ)], Perms.ALL, [{ scheme: 'super', id: '' }])).toBe(
       true,
@@ -55,6 +65,8 @@ describe('AclRules.allows', () => {
     const identity = { scheme: 'x509', id: 'CN=bob' }
     expect(more.allows([entry('x509', 'CN=bob')], Perms.READ, [identity])).toBe(true)
     expect(rules.allows([entry('x509', 'CN=bob')], Perms.READ, [identity])).toBe(false)
+    expect(more.allows([entry('digest', bob.id)], Perms.READ, [bob])).toBe(true)
+    expect(more.allows([entry('ip', '127.0.0.0/8')], Perms.READ, [local])).toBe(true)
   })
 })
 
@@ -62,25 +74,45 @@ describe('a long list', () => {
   const many = (count: number, id: (i: number) => ACL): ACL[] =>
     Array.from({ length: count }, (_, i) => id(i))
   const schemes = new Map([['sasl', saslScheme]])
+  // Entries and identities that allow everything are few: lists with them say nothing of the others.
+  const usual = 30
   const anyEntry = fc.record({
     perms: fc.integer({ min: 0, max: Perms.ALL }),
     id: fc.oneof(
-      fc.record({
-        scheme: fc.constantFrom('digest', 'sasl', 'kerberos'),
-        id: fc.constantFrom('a', 'b', null),
-      }),
-      fc.record({ scheme: fc.constant('ip'), id: fc.constantFrom('10.0.0.0/8', '10.0.0.1', 'x', null) }),
-      fc.record({ scheme: fc.constant('world'), id: fc.constantFrom('anyone', 'noone') }),
-      fc.constant({ scheme: null, id: null }),
+      {
+        weight: usual,
+        arbitrary: fc.record({
+          scheme: fc.constantFrom('digest', 'sasl', 'kerberos'),
+          id: fc.constantFrom('a', 'b', 'c', 'd', 'anyone', null),
+        }),
+      },
+      {
+        weight: usual,
+        arbitrary: fc.record({
+          scheme: fc.constant('ip'),
+          id: fc.constantFrom('10.0.0.0/8', '10.0.0.1', '10.2.0.0/16', 'x', null),
+        }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({ scheme: fc.constant('world'), id: fc.constantFrom('anyone', 'noone') }),
+      },
+      { weight: 1, arbitrary: fc.constant({ scheme: null, id: null }) },
     ),
   })
   const identity = fc.oneof(
-    fc.record({
-      scheme: fc.constantFrom('digest', 'sasl', 'kerberos'),
-      id: fc.constantFrom('a', 'b', 'super', ''),
-    }),
-    fc.record({ scheme: fc.constant('ip'), id: fc.constantFrom('10.0.0.1', '10.1.1.1', '::1') }),
-    fc.constant({ scheme: 'super', id: '' }),
+    {
+      weight: usual,
+      arbitrary: fc.record({
+        scheme: fc.constantFrom('digest', 'sasl', 'kerberos'),
+        id: fc.constantFrom('a', 'b', 'e', ''),
+      }),
+    },
+    {
+      weight: usual,
+      arbitrary: fc.record({ scheme: fc.constant('ip'), id: fc.constantFrom('10.0.0.1', '10.1.1.1', '::1') }),
+    },
+    { weight: 1, arbitrary: fc.constantFrom({ scheme: 'super', id: '' }, { scheme: 'sasl', id: 'super' }) },
   )
 
   it('allows the same as its entries one by one', () => {
@@ -97,6 +129,24 @@ describe('a long list', () => {
         },
       ),
     )
+  })
+
+  it('grants an id what all of its entries do', () => {
+    const acl = [...many(200, (i) => entry('digest', `u${i}:x`)), entry('digest', bob.id, Perms.READ)]
+    const more = [...acl, entry('digest', bob.id, Perms.WRITE)]
+    for (const [perms, allowed] of [
+      [Perms.READ, true],
+      [Perms.WRITE, true],
+      [Perms.ADMIN, false],
+    ] as const)
+      expect(rules.allows(more, perms, [bob]), String(perms)).toBe(allowed)
+  })
+
+  it('allows users of SASL, among them super, what their own entries and all entries do', () => {
+    const mixed = new AclRules({ skipACL: false, schemes })
+    const users = many(200, (i) => entry('sasl', `u${i}`, i === 7 ? Perms.WRITE : Perms.READ))
+    const allowed = (id: string): boolean => mixed.allows(users, Perms.WRITE, [{ scheme: 'sasl', id }])
+    expect(['u7', 'u8', 'super', 'eve'].map(allowed)).toEqual([true, false, true, false])
   })
 
   it('is read once for many checks with the same identities', () => {
@@ -135,6 +185,17 @@ describe('a long list', () => {
     expect(rules.entriesVisited - before).toBe(9)
   })
 
+  it('of 200 entries or more is reported when it is compiled, once for each set of rules', () => {
+    let long = 0
+    const onLongList = (): void => void long++
+    const two = [1, 2].map(() => new AclRules({ skipACL: false, onLongList })) as [AclRules, AclRules]
+    const digests = many(200, (i) => entry('digest', `u${i}:x`))
+    for (const one of two) expect(one.allows(digests.slice(1), Perms.READ, [bob])).toBe(false)
+    expect(long).toBe(0)
+    for (const one of two) for (const who of [bob, local]) one.allows(digests, Perms.READ, [who])
+    expect(long).toBe(2)
+  })
+
   it('is accepted with 1,000 entries and refused with more, those that auth entries stand for included', () => {
     const digests = many(1001, (i) => entry('digest', `u${i}:x`))
     const identities = Array.from({ length: 100 }, (_, i) => ({ scheme: 'digest', id: `u${i}:x` }))
@@ -159,6 +220,20 @@ describe('AclRules.accept', () => {
       entry('digest', 'eve:hash', Perms.WRITE),
     ])
     expect(rules.accept([entry('auth', null)], [local])).toBe('invalid')
+    expect(rules.accept([entry('auth', '')], [{ scheme: 'super', id: '' }, bob])).toEqual([
+      entry('digest', bob.id),
+    ])
+  })
+
+  it('returns the open list itself, which most nodes share', () => {
+    expect(rules.accept(OPEN_ACL_UNSAFE, [])).toBe(OPEN_ACL_UNSAFE)
+  })
+
+  it('takes no invalid entry for the duplicate of another one', () => {
+    expect(rules.accept([entry('digest', 'x 1 y:z'), entry('digest 1 x', 'y:z')], [])).toBe('invalid')
+    expect(rules.accept([entry('digest', 'x:y'), entry(null, 'x:y')], [])).toBe('invalid')
+    const withSasl = new AclRules({ skipACL: false, schemes: new Map([['sasl', saslScheme]]) })
+    expect(withSasl.accept([entry('sasl', 'null'), entry('sasl', null)], [])).toBe('null id')
   })
 
   it.each([
@@ -187,9 +262,11 @@ describe('aclVisibility', () => {
     expect(aclVisibility(rules, acl, [])).toBe('none')
     expect(aclVisibility(rules, acl, [{ scheme: 'digest', id: 'bob:hash' }])).toBe('masked')
     expect(aclVisibility(rules, acl, [{ scheme: 'ip', id: '1.2.3.4' }])).toBe('full')
-    expect(maskDigests(acl)).toEqual([
+    const others = [entry('ip', '::1', Perms.ADMIN), entry('sasl', 'a:b'), entry('digest', null)]
+    expect(maskDigests([...acl, ...others])).toEqual([
       entry('digest', 'bob:x', Perms.READ),
-      entry('ip', '1.2.3.4', Perms.ADMIN),
+      acl[1],
+      ...others,
     ])
   })
 })
@@ -214,6 +291,11 @@ describe('authenticate', () => {
   it('addIdentities adds each identity once', () => {
     const once = addIdentities([local], [bob])
     expect(addIdentities(once, [bob])).toBe(once)
+    const others = [
+      { scheme: 'digest', id: 'eve:hash' },
+      { scheme: 'sasl', id: bob.id },
+    ]
+    expect(addIdentities(once, [bob, ...others])).toEqual([local, bob, ...others])
     expect(once.map(userName)).toEqual(['127.0.0.1', 'bob'])
     expect(userName({ scheme: 'super', id: 'x' })).toBe('')
   })

@@ -47,7 +47,7 @@ const quoted = new RegExp(String.raw`^"(?:[^"\\]|${escape})*"$`)
 
 function isValue(text: string): boolean {
   const value = text.replace(/^[ \n]+/, '')
-  if (value.startsWith('#')) return isDer(value.slice(1).trimEnd())
+  if (value.startsWith('#')) return isDer(value.slice(1))
   return value.startsWith('"') ? quoted.test(value.trimEnd()) : plain.test(value)
 }
 
@@ -58,7 +58,7 @@ function isDer(hex: string): boolean {
   const [, first = 0] = bytes
   if (first < 0x80) return bytes.length === 2 + first
   const count = first - 0x80
-  if (count === 0 || count > 4 || bytes.length < 2 + count) return false
+  if (count === 0 || count > 4) return false
   const length = bytes.slice(2, 2 + count).reduce((value, byte) => value * 256 + byte, 0)
   return bytes.length === 2 + count + length
 }

@@ -21,7 +21,7 @@ function parseIpv6(text: string): readonly number[] | undefined {
   const [head = [], tail = []] = groups
   const missing = 8 - head.length - tail.length
   if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined
-  const all = [...head, ...Array.from({ length: halves.length === 2 ? missing : 0 }, () => '0'), ...tail]
+  const all = [...head, ...Array.from({ length: missing }, () => '0'), ...tail]
   return all.flatMap((group) => {
     const value = Number.parseInt(group, 16)
     return [value >> 8, value & 255]

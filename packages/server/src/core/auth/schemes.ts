@@ -18,7 +18,7 @@ export const isEqualId = (proved: string, id: string): boolean => proved === id
 /** Returns whether an id is `user:hash`: exactly two parts, trailing empty ones dropped. */
 function isDigestId(id: string): boolean {
   const parts = id.split(':')
-  while (parts.length > 0 && parts.at(-1) === '') parts.pop()
+  while (parts.at(-1) === '') parts.pop()
   return parts.length === 2
 }
 
