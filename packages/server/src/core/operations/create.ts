@@ -115,8 +115,8 @@ function create(
 
   const parentCVersion = addChild(context, parent, zxid)
   const isContainer = type === OpCode.createContainer
-  const hasTtl = type === OpCode.createTTL && isTtl(flags)
-  const ephemeral = !isContainer && !hasTtl && isEphemeral(flags)
+  const hasTtl = type === OpCode.createTTL
+  const ephemeral = isEphemeral(flags)
   const owner = isContainer ? CONTAINER_OWNER : hasTtl ? ttlOwner(ttl) : ephemeral ? request.sessionId : 0n
   const node = context.newNode(path, acl, parent)
   node.czxid = node.mzxid = node.pzxid = zxid

@@ -136,7 +136,7 @@ const MAX_SHARED_LENGTH = 1 << 12
  * Optimised: small copies are views of one buffer that is filled from the front.
  * Why: the memory of an array lies outside of the heap; allocating, clearing and freeing it costs more than the rest of
  * preparing a small write.
- * Rules: a copy is never written to, and no part of a buffer is used twice. Tested against separate arrays, in `arena.test.ts`.
+ * Rules: a copy is never written to, and no part of a buffer is used twice. Tested against separate arrays, in `fields.test.ts`.
  */
 export class Arena {
   #shared = allocateBuffer(0)

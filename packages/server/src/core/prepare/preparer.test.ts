@@ -99,9 +99,13 @@ describe('the nodes of the users of sessions', () => {
     expect(fixture.prepare({ op: 'create', path: '/other', acl })).toMatchObject(
       failure(ErrorCode.QUOTAEXCEEDED),
     )
+    expect(fixture.prepare({ op: 'setACL', path: '/zookeeper', acl })).toMatchObject(
+      failure(ErrorCode.QUOTAEXCEEDED),
+    )
     fixture.identities = server
     fixture.apply({ op: 'create', path: '/zookeeper/sessions', acl })
     expect(fixture.apply({ op: 'create', path: user, acl })).toMatchObject({ path: user })
+    expect(fixture.prepare({ op: 'setACL', path: user, acl })).toMatchObject({ path: user })
   })
 
   it('are stored whatever quota a client sets on /zookeeper', () => {
@@ -212,6 +216,21 @@ describe('quotas', () => {
     expect(fixture.create('/q/b')).toEqual(failure(ErrorCode.QUOTAEXCEEDED))
     expect(set(fixture, '/q/a', '12345')).toEqual(failure(ErrorCode.QUOTAEXCEEDED))
     expect(set(fixture, '/q/a', '123')).toMatchObject({ type: OpCode.setData })
+  })
+
+  it('count the data of a creation, and what a change adds to data that are not applied yet', () => {
+    const fixture = limited('count=-1,bytes=-1;byteHardLimit=13')
+    const prepared = (request: RequestSpec): unknown => fixture.prepare(request)
+    expect(prepared({ op: 'create', path: '/q/a', data: '123456' })).toEqual(failure(ErrorCode.QUOTAEXCEEDED))
+    expect(prepared({ op: 'create', path: '/q/a', data: '12345' })).toMatchObject({ path: '/q/a' })
+    // The usage is that of what is applied, 8 bytes, and the change adds 4.
+    expect(prepared({ op: 'setData', path: '/q/a', data: '123456789' })).toMatchObject({ path: '/q/a' })
+    expect(prepared({ op: 'setData', path: '/q/a', data: '12345678901234' })).toMatchObject({ path: '/q/a' })
+    expect(prepared({ op: 'setData', path: '/q/a', data: '12345678901234567890' })).toEqual(
+      failure(ErrorCode.QUOTAEXCEEDED),
+    )
+    expect(prepared({ op: 'create', path: '/q/empty' })).toMatchObject({ path: '/q/empty' })
+    expect(prepared({ op: 'setData', path: '/q/empty', data: '12345' })).toMatchObject({ version: 1 })
   })
 
   it('report writes above a soft limit, or without enforcement, and accept them', () => {
@@ -470,4 +489,17 @@ it('while the memory is full, writes that make the data larger are refused, and 
   expect(fixture.apply({ op: 'delete', path: '/a' })).toMatchObject({ path: '/a' })
   isFull = false
   expect(fixture.create('/b')).toMatchObject({ path: '/b' })
+})
+
+it('a counter of children that has run out stays in the pending parent as in the tree', () => {
+  const fixture = new PreparerFixture()
+  fixture.create('/p')
+  const { store } = fixture.tree
+  const node = store.find('/p')
+  store.columns(node).cversion[store.slot(node)] = 2 ** 31 - 1
+  const next = (): unknown =>
+    fixture.prepare({ op: 'create', path: '/p/s-', flags: CreateMode.PERSISTENT_SEQUENTIAL })
+  expect(next()).toMatchObject({ path: '/p/s-2147483647' })
+  expect(next()).toEqual(failure(ErrorCode.NODEEXISTS))
+  expect(fixture.prepare({ op: 'create2', path: '/p/other' })).toMatchObject({ type: OpCode.create2 })
 })
