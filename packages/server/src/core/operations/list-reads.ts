@@ -121,8 +121,8 @@ const isListed = (path: string, prefix: string): boolean =>
 /** Trims the same characters as Java's `String.trim`: all characters up to the space, and no other white space of Unicode. */
 function trim(text: string): string {
   let [start, end] = [0, text.length]
-  while (start < end && text.charCodeAt(start) <= 0x20) start++
-  while (end > start && text.charCodeAt(end - 1) <= 0x20) end--
+  while (text.charCodeAt(start) <= 0x20) start++
+  while (text.charCodeAt(end - 1) <= 0x20) end--
   return text.slice(start, end)
 }
 

@@ -4,7 +4,7 @@ import { AclRules } from '../../auth/index.ts'
 import { Tree } from '../../tree/index.ts'
 import type { Identity, Txn } from '../../types.ts'
 import { WatchNotifier, WatchManager, type NotifiedWatcher } from '../../watches/index.ts'
-import { ReadHandlers, type ReadCaller } from '../index.ts'
+import { ReadHandlers, type ChunkedReply, type ReadCaller } from '../index.ts'
 import { test } from 'vitest'
 
 export const SECRET: readonly ACL[] = [{ perms: 31, id: { scheme: 'digest', id: 'bob:hash' } }]
@@ -102,6 +102,18 @@ export class ReadFixture {
         return hex(reply)
       },
     }
+  }
+
+  /** Begins a read, which may be written in several turns. */
+  begin(op: number, body: (w: Writer) => void): number | ChunkedReply {
+    const request = new Writer()
+    body(request)
+    const bytes = request.take()
+    this.out.reset()
+    const begun = this.#reads.begin(op, new Reader(bytes), this.out, this.client)
+    // The next request is read into the same bytes.
+    bytes.fill(0xee)
+    return begun
   }
 
   look(op: number, path: string | null, watch = false): Answer {
