@@ -1,5 +1,5 @@
 import { ErrorCode, Perms } from '@zabra/protocol'
-import { allows, isSaslUser, redactedAcl } from '../history/acl.ts'
+import { allows, nameOf, redactedAcl } from '../history/acl.ts'
 import type { TreeModel, NodeState } from '../history/model.ts'
 import { QUOTA_STATS, QuotaUsage } from '../history/quota.ts'
 import { formatZxid, type Operation, type ReadPart, type PlainStat } from '../history/records.ts'
@@ -92,7 +92,7 @@ function partProblem(operation: Operation, parts: readonly ReadPart[], known: Kn
 /** Checks that a server knows exactly the identities that the client has proved, each once. */
 function identityProblem({ result, user }: Operation): string | undefined {
   const named = (result.identities ?? []).filter((one) => !one.startsWith('ip:')).join()
-  const expected = user === '' ? '' : `${isSaslUser(user) ? 'sasl' : 'digest'}:${user}`
+  const expected = nameOf(user)
   return named === expected ? undefined : `is taken for "${named}" instead of "${expected}"`
 }
 

@@ -1,16 +1,28 @@
 import { Perms, type ACL } from '@zabra/protocol'
 
-/** The identities of users, as servers store them: those with digests authenticate, the others log in by SASL. */
+/** The identities of users, as servers store them: those with digests authenticate, others log in by SASL or have certificates. */
 const IDENTITIES: Readonly<Record<string, string>> = {
   ann: 'digest:ann:RYbu6l5aZwqon8VWmkcGvezdzfc=',
   ben: 'digest:ben:9CERRgyUxG6CCoSgZ/pbb0APlOE=',
   sam: 'sasl:sam',
   sue: 'sasl:sue',
+  tom: 'x509:CN=tom',
+  tia: 'x509:CN=tia',
 }
 
 /** Users that log in by SASL. */
 export const SASL_USERS: readonly string[] = ['sam', 'sue']
 export const isSaslUser = (user: string): boolean => SASL_USERS.includes(user)
+/** Users whose clients have certificates. */
+export const CERTIFIED_USERS: readonly string[] = ['tom', 'tia']
+export const isCertifiedUser = (user: string): boolean => CERTIFIED_USERS.includes(user)
+
+/** Returns what whoAmI shows of a user. */
+export function nameOf(user: string): string {
+  if (user === '') return ''
+  return isCertifiedUser(user) ? `x509:CN=${user}` : `${isSaslUser(user) ? 'sasl' : 'digest'}:${user}`
+}
+
 /** The passwords of the users that log in by SASL. */
 export const PASSWORDS: Readonly<Record<string, string>> = { sam: 'pw', sue: 'pw', eve: 'pw' }
 

@@ -255,6 +255,23 @@ export const clients: readonly ServerMutant[] = [
     ],
   ),
   mutant(
+    'session-of-any-certificate',
+    'A client with the password of a session resumes it, although it was opened with another certificate.',
+    { servers: 3, with: 'certificates' },
+    [
+      [
+        'connections/session-handshake.ts',
+        'this.#service.passwords.passwordFor(session.id, certificateOf(this.#client))',
+        'this.#service.passwords.passwordFor(session.id)',
+      ],
+      [
+        'connections/session-handshake.ts',
+        'return passwords.matches(sessionId, passwd, certificateIdentity)',
+        'return passwords.matches(sessionId, passwd)',
+      ],
+    ],
+  ),
+  mutant(
     'session-user-lost-in-upgrade',
     'A local session belongs to no user any more when it becomes global.',
     { servers: 3, with: 'logins' },

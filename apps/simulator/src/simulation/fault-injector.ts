@@ -25,7 +25,7 @@ export interface FaultTargets {
   readonly servers: readonly SimulatedServer[]
   readonly workers: readonly (Pick<Worker, 'host' | 'isReadOnly' | 'start'> & {
     /** A raw client, whose session may be stolen. */
-    readonly client?: Pick<SessionClient, 'ownedTicket' | 'session'>
+    readonly client?: Pick<SessionClient, 'hasCertificate' | 'ownedTicket' | 'session'>
   })[]
   /** Changes the membership; undefined for a standalone server. */
   readonly operator: Operator | undefined
@@ -245,7 +245,10 @@ export class FaultInjector {
       name,
       server: address,
       ticket,
-      user: logsIn ? 'eve' : undefined,
+      // A client with a certificate has no login: the thief shows another certificate.
+      ...(victim!.client!.hasCertificate
+        ? { user: undefined, certificate: logsIn ? 'eve' : undefined }
+        : { user: logsIn ? 'eve' : undefined, certificate: undefined }),
       onAnswer: (isServed) => {
         if (!isServed) return this.#count('thieves refused')
         onStolen(`${address.name} served session ${session} of ${victim!.host.name} to ${name}`)

@@ -50,7 +50,7 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
    * survivor has read that it may not any more.
    */
   | { readonly kind: 'alone'; readonly server: number }
-  /** A program with the id and the password of a client's session resumes it, with the login of another user or none. */
+  /** A program with the id and the password of a client's session resumes it, with the login or the certificate of another user, or none. */
   | { readonly kind: 'thief'; readonly client: number; readonly server: number; readonly logsIn: boolean }
   /** An operator asks a server to finalize a feature level, the highest possible one by default, and again after refusals for `forMs`. */
   | { readonly kind: 'finalize'; readonly server: number; readonly level?: number }

@@ -147,15 +147,33 @@ it('thieves try to resume sessions of clients that log in, where servers can sto
   let thieves = 0
   for (const { seed, clients, faults, nonMembers } of plans)
     for (const fault of faults) {
-      if (fault.kind !== 'thief') continue
+      if (fault.kind !== 'thief' || !/sam|sue/.test(clients[fault.client]!.user)) continue
       thieves++
-      expect(clients[fault.client]!.user, `seed ${seed}`).toMatch(/sam|sue/)
       expect(nonMembers, `seed ${seed}`).toEqual([])
       expect(
         faults.some(({ kind }) => kind === 'fullDisk'),
         `seed ${seed}`,
       ).toBe(false)
     }
+  expect(thieves).toBeGreaterThan(60)
+})
+
+it('thieves try to resume sessions of clients with certificates, and the rest of the plan stays as it is', () => {
+  let thieves = 0
+  for (let seed = 0; seed < 40; seed++) {
+    const plan = drawPlan(seed, { servers: 3, minutes: 0.1, features: ['certificates'] })
+    const stolen = plan.faults.flatMap((fault) => (fault.kind === 'thief' ? [fault.client] : []))
+    thieves += stolen.length
+    if (plan.logins !== true)
+      for (const client of stolen) expect(plan.clients[client]!.user, `seed ${seed}`).toMatch(/tom|tia/)
+    const without = drawPlan(seed, { servers: 3, minutes: 0.1 })
+    if (without.certificates === true) continue
+    const unproved = ({ user: _user, ...client }: (typeof plan.clients)[number]): object => client
+    expect(plan.clients.map(unproved), `seed ${seed}`).toEqual(without.clients.map(unproved))
+    expect(plan.faults.filter(({ kind }) => kind !== 'thief')).toEqual(
+      without.faults.filter(({ kind }) => kind !== 'thief'),
+    )
+  }
   expect(thieves).toBeGreaterThan(60)
 })
 

@@ -1,6 +1,6 @@
 import { type NetworkConditions, Prng } from '@zabra/testing'
 import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
-import { isSaslUser, SASL_USERS } from '../history/acl.ts'
+import { CERTIFIED_USERS, isCertifiedUser, isSaslUser, SASL_USERS } from '../history/acl.ts'
 import { MEMBERSHIP_CHANGES, type Fault } from './fault.ts'
 import { drawLevels, type LevelsPlan } from './levels-plan.ts'
 import type { VoterSet } from './membership.ts'
@@ -51,6 +51,7 @@ export type Feature =
   | 'large-tree'
   | 'oracle'
   | 'logins'
+  | 'certificates'
   | 'refusals'
   | 'finalize'
   | 'log-folder'
@@ -65,6 +66,7 @@ export const FEATURES: readonly Feature[] = [
   'large-tree',
   'oracle',
   'logins',
+  'certificates',
   'refusals',
   'finalize',
   'log-folder',
@@ -102,6 +104,8 @@ export interface Plan {
   readonly separateLogs?: boolean
   /** Whether some clients log in by SASL, and thieves try to resume their sessions. */
   readonly logins?: boolean
+  /** Whether some clients connect by TLS and show certificates, and thieves try to resume their sessions without them. */
+  readonly certificates?: boolean
   /** Present where servers run releases of different feature levels, which are finalized. */
   readonly levels?: LevelsPlan
   /** How long clients and faults are active, in milliseconds of world time. */
@@ -141,8 +145,9 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
   const loadMs = readOnly ? Math.max(wishedMs, NO_QUORUM_MS + 2000) : wishedMs
   const largeTree = has('large-tree')
   const logins = has('logins')
+  const certificates = has('certificates')
   const clients = Array.from({ length: prng.integer(2, 6) }, () =>
-    drawClient(prng.fork(`client ${prng.below(1e9)}`), largeTree, logins),
+    drawClient(prng.fork(`client ${prng.below(1e9)}`), largeTree, { logins, certificates }),
   )
   const deposals = drawStaleLeaders(prng.fork('deposals'), servers, loadMs)
   const harsh = prng.chance(0.3)
@@ -197,6 +202,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     ...(oracle === undefined ? {} : { oracle: oracle.survivor }),
     ...(has('log-folder') ? { separateLogs: true } : {}),
     ...(logins ? { logins } : {}),
+    ...(certificates ? { certificates } : {}),
     ...(levels === undefined ? {} : { levels: levels.levels }),
     loadMs,
     clients: all,
@@ -204,7 +210,12 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     faults: [
       ...faults,
       // Where the user of a session cannot be stored, nothing protects the session.
-      ...(logins && notesUsers ? drawThieves(prng.fork('thieves'), clients, servers, loadMs) : []),
+      ...(logins && notesUsers
+        ? drawThieves(prng.fork('thieves'), clients, isSaslUser, servers, loadMs)
+        : []),
+      ...(certificates
+        ? drawThieves(prng.fork('thieves of certificates'), clients, isCertifiedUser, servers, loadMs)
+        : []),
       ...(levels?.faults ?? []),
     ],
     network: {
@@ -236,18 +247,29 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
   }
 }
 
-function drawClient(prng: Prng, largeTree: boolean, logins: boolean): ClientPlan {
+interface Proofs {
+  readonly logins: boolean
+  readonly certificates: boolean
+}
+
+function drawClient(prng: Prng, largeTree: boolean, proofs: Proofs): ClientPlan {
   return {
     timeoutMs: prng.pick([1500, 3000, 6000]),
     thinkMs: prng.pick([5, 15, 40, 120]),
     burst: prng.pick([1, 1, 4, 12]),
     watchRate: prng.pick([0, 0.3, 0.8]),
-    user:
-      logins && prng.fork('login').chance(0.6)
-        ? prng.fork('login user').pick(SASL_USERS)
-        : prng.pick(['', 'ann', 'ben']),
+    user: drawUser(prng, proofs),
     weights: { ...drawWeights(prng), largeTree: largeTree ? 0.3 : 0 },
   }
+}
+
+function drawUser(prng: Prng, { logins, certificates }: Proofs): string {
+  const usual =
+    logins && prng.fork('login').chance(0.6)
+      ? prng.fork('login user').pick(SASL_USERS)
+      : prng.pick(['', 'ann', 'ben'])
+  const certified = prng.fork('certificate')
+  return certificates && certified.chance(0.6) ? certified.pick(CERTIFIED_USERS) : usual
 }
 
 /** Each run stresses something: some operations are left out, others are much more frequent. */
@@ -380,9 +402,15 @@ function drawOracle(
   return { survivor, ensemble: { observers: [observer], outsiders: [], changes: [] }, faults }
 }
 
-/** Draws attempts to take over the sessions of clients that log in. */
-function drawThieves(prng: Prng, clients: readonly ClientPlan[], servers: number, loadMs: number): Fault[] {
-  const victims = clients.flatMap(({ user }, client) => (isSaslUser(user) ? [client] : []))
+/** Draws attempts to take over the sessions of clients whose users are such ones. */
+function drawThieves(
+  prng: Prng,
+  clients: readonly ClientPlan[],
+  isVictim: (user: string) => boolean,
+  servers: number,
+  loadMs: number,
+): Fault[] {
+  const victims = clients.flatMap(({ user }, client) => (isVictim(user) ? [client] : []))
   if (victims.length === 0) return []
   return Array.from({ length: prng.integer(4, 12) }, () => ({
     kind: 'thief',

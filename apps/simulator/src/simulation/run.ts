@@ -29,6 +29,7 @@ import { Recorder } from '../strangers/recorder.ts'
 import { committedTransactions } from './committed-transactions.ts'
 import { MEMBERSHIP_CHANGES as CONFIGURATION_CHANGES } from './fault.ts'
 import { AdminPorts } from './admin-ports.ts'
+import { acceptCertificates } from './certificates.ts'
 import { EpochMonitor } from './epoch-monitor.ts'
 import { FaultInjector } from './fault-injector.ts'
 import { required, visibleLevels } from './level-file.ts'
@@ -41,7 +42,15 @@ import { Operator } from './operator.ts'
 import { OracleFile } from './oracle-file.ts'
 import type { LevelsPlan } from './levels-plan.ts'
 import type { Plan } from './plan.ts'
-import { HISTORY_FOLDERS, SECRET, SECRET_FILE, serverSettings, SUPER_USER, usesHttp } from './settings.ts'
+import {
+  HISTORY_FOLDERS,
+  SECRET,
+  SECRET_FILE,
+  serverSettings,
+  sharesSecret,
+  SUPER_USER,
+  usesHttp,
+} from './settings.ts'
 import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
 import { MANY_SLOW_PACKETS, maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'
@@ -143,7 +152,7 @@ class Run {
       const host = world.addHost(`s${index + 1}`)
       Object.assign(host.disk.conditions, plan.disk)
       const server = new SimulatedServer(world, host, index + 1, serverSettings(plan, index + 1))
-      if (plan.logins === true) server.keepFile(SECRET_FILE, SECRET)
+      if (sharesSecret(plan)) server.keepFile(SECRET_FILE, SECRET)
       return server
     })
     const oracle =
@@ -157,6 +166,7 @@ class Run {
       onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
     this.#epochMonitor = new EpochMonitor(world, this.#servers)
     const ports = usesHttp(plan) ? new AdminPorts(world, this.#servers) : undefined
+    if (plan.certificates === true) acceptCertificates(this.#servers)
     this.#levels = plan.levels === undefined ? undefined : this.#watchLevels(plan.levels, ports!)
     this.#workers = plan.clients.map((client, index) => {
       const host = world.addHost(`c${index}`)

@@ -9,6 +9,7 @@ import type { Role } from './membership.ts'
 import { initialRoles, membershipText, type GroupsPlan } from './membership-text.ts'
 import { OBSERVER_PORT } from './observer-monitor.ts'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
+import { SECURE_PORT } from './certificates.ts'
 import type { Plan } from './plan.ts'
 import { CLIENT_PORT } from '@zabra/testing'
 
@@ -46,6 +47,18 @@ export function configurationFor(
 export const usesHttp = ({ levels, faults }: Plan): boolean =>
   levels !== undefined || faults.some(({ kind }) => kind === 'transfer')
 
+/** Returns whether servers have the secret of sessions from the start, so that all sessions are protected by it. */
+export const sharesSecret = ({ logins, certificates }: Plan): boolean =>
+  logins === true || certificates === true
+
+/** The settings of a port with TLS. Its files are not read: the network is simulated. */
+const SECURE = {
+  secureClientPort: SECURE_PORT,
+  sslClientAuth: 'want',
+  sslKeyStoreLocation: '/tls/key.pem',
+  sslTrustStoreLocation: '/tls/authority.pem',
+} as const
+
 /** Returns the settings of one server of a run. */
 export function serverSettings(plan: Plan, id: number): ServerSettings {
   const { settings, servers, faults, nonMembers } = plan
@@ -71,7 +84,9 @@ export function serverSettings(plan: Plan, id: number): ServerSettings {
       : {}),
     superDigest: SUPER_USER.digest,
     ...(usesHttp(plan) ? { adminRoleOperate: ['ip:127.0.0.1'] } : {}),
-    ...(plan.logins === true ? { saslUsers: PASSWORDS, sessionSecretFile: SECRET_FILE } : {}),
+    ...(plan.logins === true ? { saslUsers: PASSWORDS } : {}),
+    ...(plan.certificates === true ? SECURE : {}),
+    ...(sharesSecret(plan) ? { sessionSecretFile: SECRET_FILE } : {}),
     dataDir: DATA_DIR,
     ...(plan.separateLogs === true ? { dataLogDir: LOG_DIR } : {}),
     serverId: id,

@@ -2,6 +2,7 @@ import { DigestMd5Client, nonceSource, OpCode, readConnectResponse, type Reader 
 import type { Prng, ServerEndpoint, SimulatedWorld } from '@zabra/testing'
 import { FramedConnection } from '@zabra/testkit'
 import { PASSWORDS } from '../history/acl.ts'
+import { connectAs } from './certificates.ts'
 import type { SessionTicket } from '../workload/session-client.ts'
 
 export interface ThiefOptions {
@@ -13,15 +14,17 @@ export interface ThiefOptions {
   readonly ticket: SessionTicket
   /** The user that it logs in as; undefined for no login. */
   readonly user: string | undefined
+  /** The user whose certificate it shows, on the port with TLS; undefined for none. */
+  readonly certificate: string | undefined
   /** Called when the server serves the session, or refuses to. */
   readonly onAnswer: (isServed: boolean) => void
 }
 
 /** A program that has the id and the password of a session that belongs to a user, and resumes it once. */
 export async function steal(options: ThiefOptions): Promise<void> {
-  const { world, prng, name, server, ticket, user, onAnswer } = options
-  const { network } = world.addHost(name).start().platform
-  const connection = await network.connect(server).catch(() => undefined)
+  const { world, prng, name, server, ticket, user, certificate, onAnswer } = options
+  const incarnation = world.addHost(name).start()
+  const connection = await connectAs(incarnation, server, certificate).catch(() => undefined)
   if (connection === undefined) return
   const login =
     user === undefined

@@ -16,6 +16,7 @@ import {
 } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import { PASSWORDS, userOf } from '../history/acl.ts'
+import { connectAs } from '../simulation/certificates.ts'
 import {
   hexOf,
   isWrite,
@@ -38,6 +39,8 @@ export interface SessionClientOptions {
   readonly credentials?: string
   /** The user that logs in by SASL first on each connection. */
   readonly login?: string
+  /** The user whose certificate it shows, on the ports with TLS. */
+  readonly certificate?: string
   /** Returns a number for the next connection, unique over all clients. */
   readonly nextConnection: () => number
   /**
@@ -133,9 +136,14 @@ export class SessionClient {
   get lastSeen(): number {
     return this.#lastZxidSeen
   }
-  /** What resumes the session, once it belongs to the user who has logged in. */
+  get hasCertificate(): boolean {
+    return this.#options.certificate !== undefined
+  }
+  /** What resumes the session, once it belongs to the user who has logged in or has a certificate. */
   get ownedTicket(): SessionTicket | undefined {
-    if (this.#options.login === undefined || !this.#isOwned) return undefined
+    const { login, certificate } = this.#options
+    const isOwned = certificate === undefined ? login !== undefined && this.#isOwned : this.#session !== 0n
+    if (!isOwned) return undefined
     return {
       sessionId: this.#session,
       password: this.#password,
@@ -176,7 +184,7 @@ export class SessionClient {
       connection: connection.id,
       server: connection.endpoint.name,
       xid,
-      user: this.#options.login ?? userOf(this.#options.credentials),
+      user: this.#options.login ?? this.#options.certificate ?? userOf(this.#options.credentials),
       isReadOnly: connection.isReadOnly,
       request,
       invoked: incarnation.host.world.now,
@@ -200,11 +208,12 @@ export class SessionClient {
         ? this.#options.prng.below(servers.length)
         : (this.#serverIndex + 1) % servers.length
     const endpoint = servers[this.#serverIndex % servers.length]!
-    const { network, clock } = this.#options.incarnation.platform
+    const { certificate, incarnation } = this.#options
+    const { clock } = incarnation.platform
     const give = new AbortController()
     const cancel = clock.after(this.#timeoutMs / 3, 'dial limit', () => give.abort())
     try {
-      const connection = await network.connect(endpoint, { signal: give.signal })
+      const connection = await connectAs(incarnation, endpoint, certificate, give.signal)
       if (this.#stopped) return connection.destroy()
       this.#attach(endpoint, connection)
     } catch {

@@ -1,10 +1,10 @@
-import { credentialsOf, isSaslUser } from '../history/acl.ts'
+import { credentialsOf, isCertifiedUser, isSaslUser } from '../history/acl.ts'
 import { QUOTA_PATH, QUOTA_STATS } from '../history/quota.ts'
 import type { History, Operation, MultiPart, ReadPart, Request } from '../history/records.ts'
 import type { ClientPlan, ClientOperation } from '../simulation/plan.ts'
 import type { Host, Prng, ServerEndpoint } from '@zabra/testing'
 import { drawLargeTreeRequest } from './large-tree.ts'
-import { SessionClient } from './session-client.ts'
+import { SessionClient, type SessionClientOptions } from './session-client.ts'
 
 /** Nodes created before clients start. */
 export const BASE_PATHS: readonly string[] = [
@@ -41,6 +41,13 @@ const READS: ReadonlySet<ClientOperation> = new Set([
   'prove',
   'quotaUse',
 ])
+
+/** Returns how a client proves to be a user. */
+function proofOf(user: string): Pick<SessionClientOptions, 'login' | 'certificate' | 'credentials'> {
+  if (user === '') return {}
+  if (isSaslUser(user)) return { login: user }
+  return isCertifiedUser(user) ? { certificate: user } : { credentials: credentialsOf(user) }
+}
 
 function registers(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `/w/r/${index}`)
@@ -96,11 +103,7 @@ export class Worker {
       history,
       servers,
       timeoutMs: plan.timeoutMs,
-      ...(plan.user === ''
-        ? {}
-        : isSaslUser(plan.user)
-          ? { login: plan.user }
-          : { credentials: credentialsOf(plan.user) }),
+      ...proofOf(plan.user),
       nextConnection,
       readOnly: plan.readOnly === true,
     })

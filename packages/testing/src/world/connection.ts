@@ -1,4 +1,10 @@
-import { NetworkError, type Address, type Connection, type ConnectionHandler } from '@zabra/runtime'
+import {
+  NetworkError,
+  type Address,
+  type Connection,
+  type ConnectionHandler,
+  type PeerIdentity,
+} from '@zabra/runtime'
 import { copyBytes } from './copy-bytes.ts'
 import type { ProcessState } from './types.ts'
 
@@ -25,6 +31,8 @@ export class SimulatedConnection implements Connection {
   readonly owner: ProcessState
   readonly #network: PacketCarrier
   remoteEnd!: SimulatedConnection
+  /** The identity that the certificate of the other side gives it. */
+  peer: PeerIdentity | undefined
   /** Whether this side opened the connection. */
   readonly isInitiator: boolean
   readonly id: number

@@ -1,4 +1,11 @@
-import { NetworkError, type Address, type Connection, type Listener, type Network } from '@zabra/runtime'
+import {
+  NetworkError,
+  type Address,
+  type Connection,
+  type Listener,
+  type Network,
+  type PeerIdentity,
+} from '@zabra/runtime'
 import type { Prng } from './prng.ts'
 import { SimulatedConnection, type Packet } from './connection.ts'
 import type { CrashKind } from './disk-image.ts'
@@ -123,7 +130,13 @@ export class SimulatedNetwork {
     if (this.#boundPorts.get(key)?.owner === owner) this.#boundPorts.delete(key)
   }
 
-  connect(owner: ProcessState, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
+  /** Opens a connection. The other side sees `peer` as the identity that a certificate gives this one. */
+  connect(
+    owner: ProcessState,
+    to: Address,
+    signal: AbortSignal | undefined,
+    peer?: PeerIdentity,
+  ): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         settled = true
@@ -163,6 +176,7 @@ export class SimulatedNetwork {
           })
         }
         const [dialer, listener] = this.#pair(owner, bound.owner, to.port)
+        listener.peer = peer
         // A connection that broke before it was accepted is never reported.
         bound.owner.schedule(0, 'accept', () => {
           if (listener.isOpen) bound.accepted(listener)
