@@ -162,7 +162,11 @@ export class AclTable {
     const key = keyOf(list)
     const hash = this.#ids.hash(key)
     const before = this.#entries.get(id)
-    if (before !== undefined) this.bytes -= bytesOf(before.key, before.list)
+    if (before !== undefined) {
+      this.bytes -= bytesOf(before.key, before.list)
+      // Otherwise nodes that are created with the former list would get this one.
+      this.#ids.delete(before.key, before.hash)
+    }
     this.#entries.set(id, { list, key, hash, uses: before?.uses ?? 0, isKept: false })
     this.#ids.set(key, hash, id)
     this.#added(key, list)
