@@ -122,6 +122,9 @@ it('the open list is one object, whatever table it is stored in', () => {
   table.release(again)
   expect(table.retain(OPEN_ACL_UNSAFE)).toBe(again)
   view.close()
+  // Nothing that is used again is removed as what the view has kept.
+  for (let i = 0; i < 3; i++) table.release(table.retain(listOf(i)))
+  expect([table.size, table.entries()]).toEqual([1, [[again, [...OPEN_ACL_UNSAFE]]]])
   table.releaseDuringLoad(again)
   expect(table.entries()).toHaveLength(1)
   table.purgeUnused()
@@ -133,7 +136,10 @@ it('lists of a snapshot stay while it is loaded, and those that no node uses are
   const table = new AclTable()
   table.load(7, listOf(1))
   table.load(3, listOf(2))
-  expect([table.retainId(7), table.retainId(7)]).toEqual([true, true])
+  // A list that no node uses yet has no use to end.
+  table.release(7)
+  table.releaseDuringLoad(7)
+  expect([table.retainId(7), table.retainId(7), table.size]).toEqual([true, true, 2])
   for (let uses = 0; uses < 2; uses++) table.releaseDuringLoad(7)
   table.releaseDuringLoad(7)
   expect(table.get(7)).toEqual(listOf(1))

@@ -143,9 +143,7 @@ export class AclTable {
   /** Removes a use while a snapshot is loaded: the list stays for nodes that are still to be loaded. */
   releaseDuringLoad(id: number): void {
     const entry = this.#entries.get(id)
-    if (entry === undefined || entry.uses === 0) return
-    entry.uses--
-    if (entry.uses === 0 && id === this.#open) this.#open = undefined
+    if (entry !== undefined && entry.uses > 0) entry.uses--
   }
 
   /** Returns the list of an id. Throws a `RangeError` when a snapshot has an id that its table lacks. */

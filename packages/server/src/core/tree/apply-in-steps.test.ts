@@ -7,7 +7,7 @@ import { appliesInSteps, applyInSteps, Tree, type ChangeSink } from './index.ts'
 
 const [MINE, OTHERS] = [7n, 8n]
 
-class Given {
+class TreeFixture {
   readonly tree = new Tree({ extendedTypes: true, digest: false })
   readonly header = (sessionId = MINE) => ({ sessionId, cxid: 1, zxid: this.tree.lastZxid + 1, time: 1 })
 
@@ -16,7 +16,7 @@ class Given {
   }
 
   /** Applies a transaction, and returns its error and what has changed in each step. */
-  run(txn: Txn, sink?: RecordingSink): { err: number; steps: string[][] } {
+  run(txn: Txn, sink?: RecordingReceiver): { err: number; steps: string[][] } {
     const steps: string[][] = []
     const task = applyInSteps(this.tree, this.header(), txn, sink)
     for (;;) {
@@ -29,7 +29,7 @@ class Given {
 }
 
 /** Records changes; with `eventsPerChange` each takes that many steps to be notified. */
-class RecordingSink implements ChangeSink {
+class RecordingReceiver implements ChangeSink {
   aclEntriesVisited = 0
   entriesPerChange = 0
   eventsPerChange = 0
@@ -77,8 +77,8 @@ const multi = (...txns: SubTxn[]): Txn => ({ type: OpCode.multi, txns: txns as M
 const closing = (...paths2Delete: string[]): Txn => ({ type: OpCode.closeSession, paths2Delete })
 
 describe('a transaction may take several turns', () => {
-  const { tree } = new Given()
-  const watched = new RecordingSink()
+  const { tree } = new TreeFixture()
+  const watched = new RecordingReceiver()
   watched.crowds.add('/crowd')
 
   it.each([
@@ -95,7 +95,7 @@ describe('a transaction may take several turns', () => {
 
   it('a change of whose watchers nothing is known does not', () => {
     expect(appliesInSteps(tree, { type: OpCode.delete, path: '/crowd' })).toBe(false)
-    expect(appliesInSteps(tree, { type: OpCode.delete, path: '/crowd' }, new RecordingSink())).toBe(false)
+    expect(appliesInSteps(tree, { type: OpCode.delete, path: '/crowd' }, new RecordingReceiver())).toBe(false)
   })
 
   it('the creation of a stats node in a tree of more than 10,000 nodes does, and no other change', () => {
@@ -113,23 +113,23 @@ describe('a transaction may take several turns', () => {
 
 describe('the steps of a transaction', () => {
   it(`have ${STEP} parts of a multi, or nodes that end with a session`, () => {
-    const given = new Given()
+    const given = new TreeFixture()
     const nodes = paths(2 * STEP + 1)
-    const made = given.run(multi(...nodes.map((path) => createOf(path))), new RecordingSink())
+    const made = given.run(multi(...nodes.map((path) => createOf(path))), new RecordingReceiver())
     expect([made.err, made.steps.map(({ length }) => length)]).toEqual([0, [STEP, STEP, 1]])
-    const named = given.run(closing(...nodes), new RecordingSink())
+    const named = given.run(closing(...nodes), new RecordingReceiver())
     expect(named.steps.map(({ length }) => length)).toEqual([STEP, STEP, 1])
     for (const path of nodes) given.create(path, MINE)
-    const found = given.run(closing(), new RecordingSink())
+    const found = given.run(closing(), new RecordingReceiver())
     expect(found.steps.map(({ length }) => length)).toEqual([STEP, STEP, 1])
     expect(given.tree.owners.ephemeralCount).toBe(0)
   })
 
   it('have fewer where long access control lists are looked at for the watchers', () => {
-    const given = new Given()
+    const given = new TreeFixture()
     const nodes = paths(25)
     const run = (txn: Txn): number[] => {
-      const sink = new RecordingSink()
+      const sink = new RecordingReceiver()
       // As many entries as take the time of 9 more parts.
       sink.entriesPerChange = 90
       return given.run(txn, sink).steps.map(({ length }) => length)
@@ -141,8 +141,8 @@ describe('the steps of a transaction', () => {
   })
 
   it('deliver the events of a part before the next part is applied', () => {
-    const given = new Given()
-    const sink = new RecordingSink()
+    const given = new TreeFixture()
+    const sink = new RecordingReceiver()
     sink.eventsPerChange = 2
     const flow = (txn: Txn): string[] => given.run(txn, sink).steps.map((step) => step.join())
     expect(flow(multi(createOf('/a'), createOf('/b')))).toEqual([
@@ -159,12 +159,14 @@ describe('the steps of a transaction', () => {
   })
 
   it('end with the error of the transaction', () => {
-    expect(new Given().run({ type: OpCode.delete, path: '/none' })).toMatchObject({ err: ErrorCode.NONODE })
+    expect(new TreeFixture().run({ type: OpCode.delete, path: '/none' })).toMatchObject({
+      err: ErrorCode.NONODE,
+    })
   })
 
   it('leave what waits for a consistent tree to the end, when the tree has the zxid', () => {
-    const given = new Given()
-    const sink = new RecordingSink()
+    const given = new TreeFixture()
+    const sink = new RecordingReceiver()
     sink.eventsPerChange = 1
     const done: number[] = []
     const zxid = given.tree.lastZxid + 1
@@ -181,7 +183,7 @@ describe('the steps of a transaction', () => {
 
 describe('a multi', () => {
   it('of which a part has failed changes nothing, and each part is reported', () => {
-    const given = new Given()
+    const given = new TreeFixture()
     const parts: unknown[] = []
     const task = applyInSteps(
       given.tree,
@@ -199,8 +201,8 @@ describe('a multi', () => {
   })
 
   it('reports a part when its events are delivered, before the next one is applied', () => {
-    const given = new Given()
-    const sink = new RecordingSink()
+    const given = new TreeFixture()
+    const sink = new RecordingReceiver()
     sink.eventsPerChange = 1
     const log: string[] = []
     const txn = multi(createOf('/a'), createOf('/b'))
@@ -213,11 +215,11 @@ describe('a multi', () => {
 
 describe('the end of a session', () => {
   it('removes its nodes, those that the transaction names first, and no other ones', () => {
-    const given = new Given()
+    const given = new TreeFixture()
     for (const path of ['/a', '/b', '/c']) given.create(path, MINE)
     given.create('/others', OTHERS)
     given.create('/lasting')
-    const { steps } = given.run(closing('/b', '/gone'), new RecordingSink())
+    const { steps } = given.run(closing('/b', '/gone'), new RecordingReceiver())
     expect(steps.flat()).toEqual(['deleted /b', 'deleted /a', 'deleted /c'])
     given.create('/a', MINE)
     expect(given.run(closing('/b')).err).toBe(0)
