@@ -104,15 +104,18 @@ export class ReadFixture {
     }
   }
 
-  /** Begins a read, which may be written in several turns. */
+  /** Begins a read, which may be written in several turns, after four bytes of another reply. */
   begin(op: number, body: (w: Writer) => void): number | ChunkedReply {
     const request = new Writer()
     body(request)
     const bytes = request.take()
     this.out.reset()
+    this.out.int(0x01020304)
     const begun = this.#reads.begin(op, new Reader(bytes), this.out, this.client)
-    // The next request is read into the same bytes.
+    if (typeof begun === 'object' && this.out.length !== 4) throw new Error('Something is written already')
+    // The next request is read into the same bytes, and other replies are written.
     bytes.fill(0xee)
+    this.out.raw(new Uint8Array(1000).fill(0xee))
     return begun
   }
 
