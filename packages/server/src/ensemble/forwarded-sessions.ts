@@ -1,6 +1,7 @@
 import { OpCode } from '@zabra/protocol'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { formatSessionId } from '../connections/log-context.ts'
+import type { ServerId } from '../core/quorum/index.ts'
 import type { SessionId } from '../core/types.ts'
 import type { ForwardedRequest, PipelineContext } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
@@ -18,7 +19,10 @@ const TOO_MANY = `servers that no configuration names have ${MOST_FORWARDED_SESS
  */
 export class ForwardedSessions {
   readonly #context: Pick<MemberContext, 'membership' | 'security'>
-  readonly #ids = new Set<SessionId>()
+  /** The sessions, with the servers that had them last. */
+  readonly #servers = new Map<SessionId, ServerId>()
+  /** Learners that are believed, or were. */
+  readonly #wereBelieved = new WeakSet<Forwarder>()
 
   constructor(context: Pick<MemberContext, 'membership' | 'security'>) {
     this.#context = context
@@ -32,28 +36,42 @@ export class ForwardedSessions {
     learner: Forwarder,
     { sessionId, type, body }: Pick<ForwardedRequest, 'sessionId' | 'type' | 'body'>,
   ): string | undefined {
-    if (type !== OpCode.createSession || isBelieved(this.#context, learner)) return undefined
+    if (type !== OpCode.createSession || this.#isBelieved(learner)) return undefined
     const session = formatSessionId(sessionId)
     if (body.length < 4) return `it creates session ${session} without a timeout`
-    if (this.#ids.has(sessionId)) return `it creates session ${session} twice`
-    if (this.#ids.size >= MOST_FORWARDED_SESSIONS) return TOO_MANY
-    this.#ids.add(sessionId)
-    return undefined
+    if (this.#servers.has(sessionId)) return `it creates session ${session} twice`
+    return this.#note(learner, sessionId)
+  }
+
+  /** Forgets the sessions that requests of a lost learner would have created, which are not carried out. */
+  dropped(requests: readonly Pick<ForwardedRequest, 'sessionId' | 'type'>[]): void {
+    for (const { sessionId, type } of requests)
+      if (type === OpCode.createSession) this.#servers.delete(sessionId)
   }
 
   /** Returns why the connection of a learner that revalidates a session is to be closed, or undefined. */
   refusalToRevalidate(learner: Forwarder, id: SessionId): string | undefined {
-    return this.#ids.size < MOST_FORWARDED_SESSIONS || this.mayTouch(learner)(id) ? undefined : TOO_MANY
+    return this.#servers.size < MOST_FORWARDED_SESSIONS || this.mayTouch(learner)(id) ? undefined : TOO_MANY
   }
 
-  /** Notes a session that a learner has revalidated: it lives. */
-  revalidated(learner: Forwarder, id: SessionId): void {
-    if (!isBelieved(this.#context, learner)) this.#ids.add(id)
+  /**
+   * Notes a session that a learner has revalidated: it lives, and its former server has it no more. Returns why the connection of the
+   * learner is to be closed, or undefined: very many revalidations may have been in flight.
+   */
+  revalidated(learner: Forwarder, id: SessionId): string | undefined {
+    if (!this.#isBelieved(learner)) return this.#note(learner, id)
+    this.#servers.delete(id)
+    return undefined
   }
 
-  /** Returns a function that returns whether a learner may keep a session alive; for one packet, which may name very many. */
+  /**
+   * Returns a function that returns whether a learner may keep a session alive; for one packet, which may name very many. One that was
+   * removed from the configuration follows on until it reconnects, and its clients stay.
+   */
   mayTouch(learner: Forwarder): (id: SessionId) => boolean {
-    return isBelieved(this.#context, learner) ? () => true : (id) => this.#ids.has(id)
+    return this.#isBelieved(learner) || this.#wereBelieved.has(learner)
+      ? () => true
+      : (id) => this.#servers.has(id)
   }
 
   /** Returns the context of a pipeline that also says here which sessions are closed. */
@@ -61,9 +79,24 @@ export class ForwardedSessions {
     return {
       ...context,
       onSessionClosed: (id, callback, txn) => {
-        this.#ids.delete(id)
+        this.#servers.delete(id)
         context.onSessionClosed(id, callback, txn)
       },
     }
+  }
+
+  #note({ serverId }: Forwarder, id: SessionId): string | undefined {
+    if (this.#servers.size >= MOST_FORWARDED_SESSIONS && !this.#servers.has(id)) return TOO_MANY
+    this.#servers.set(id, serverId)
+    return undefined
+  }
+
+  #isBelieved(learner: Forwarder): boolean {
+    if (!isBelieved(this.#context, learner)) return false
+    if (this.#wereBelieved.has(learner)) return true
+    this.#wereBelieved.add(learner)
+    // What it had before a configuration named it leaves room for others.
+    for (const [id, serverId] of this.#servers) if (serverId === learner.serverId) this.#servers.delete(id)
+    return true
   }
 }

@@ -499,7 +499,8 @@ export class Learners {
   }
 
   #removed(learner: LearnerConnection): void {
-    this.#options.pipeline()?.removeLearner(learner)
+    const { pipeline, forwardedSessions } = this.#options
+    forwardedSessions.dropped(pipeline()?.removeLearner(learner) ?? [])
     this.#reports.remove(learner)
     this.#secrets?.sharing.remove(learner)
     this.#options.levels.changed()
@@ -540,7 +541,8 @@ export class Learners {
       this.#context.stats.ensemble.revalidateCount++
       const believed = forwardedTimeout(this.#context, learner, timeout)
       return pipeline.revalidateForLearner(learner, session, believed, (valid) => {
-        if (valid) forwardedSessions.revalidated(learner, session)
+        const tooMany = valid ? forwardedSessions.revalidated(learner, session) : undefined
+        if (tooMany !== undefined) return learner.fail(tooMany)
         learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
       })
     }

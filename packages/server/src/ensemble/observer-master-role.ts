@@ -377,7 +377,8 @@ export class ObserverMasterRole {
       if (refusal !== undefined) return observer.fail(refusal)
       this.#count(observer, session, packet)
       const onRevalidated = (valid: boolean): void => {
-        if (valid) forwardedSessions.revalidated(observer, session)
+        const tooMany = valid ? forwardedSessions.revalidated(observer, session) : undefined
+        if (tooMany !== undefined) return observer.fail(tooMany)
         observer.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
       }
       const believed = forwardedTimeout(this.#context, observer, timeout)

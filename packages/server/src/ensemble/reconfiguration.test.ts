@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { RawClient } from '../testing/test-server.ts'
+import type { Member } from './member.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 const memberLine = (id: number, role = 'participant'): string =>
@@ -40,6 +41,19 @@ it('a removed follower follows without a vote and can be added again', async () 
   await ensemble.until('three voters', () => ensemble.running.every(({ serving }) => serving))
   for (const id of [1, 2, 3])
     expect(await configurationAt(ensemble, id)).toContain(memberLine(1).replace(';', ';0.0.0.0:'))
+})
+
+it('clients of a removed follower keep their sessions while it follows on', async () => {
+  const { ensemble, client } = await Ensemble.withClient(2, {}, reconfigurable)
+  const own = await ensemble.client(1)
+  const { sessionId, timeOut } = own.session!
+  expect(await ensemble.reconfigure(client, { leaving: '1' })).toBe('77:0')
+  for (let ms = 0; ms < 3 * timeOut; ms += 1000) {
+    own.read(1, OpCode.exists, '/')
+    await ensemble.advance(1000)
+  }
+  expect([ensemble.leader, own.closed]).toEqual([3, false])
+  expect((ensemble.server(3) as Member).service!.sessions.get(sessionId)).not.toBe(undefined)
 })
 
 describe('a member that was down while the ensemble lost most of its voters', () => {

@@ -613,6 +613,11 @@ it('the requests of a learner that wait behind its sync are dropped when its con
   release()
   await ensemble.advance(1000)
   expect(ensemble.server(3).stats().sessions).toBe(0)
+  // The session is not counted: it may be created.
+  const again = await playObserver(ensemble, 2003, ensemble.server(1).stats().lastZxid)
+  again.send(PacketType.request, -1, createSession(0x900_0000_0000_0001n, 30_000))
+  await ensemble.advance(1000)
+  expect([again.seen.closed, ensemble.server(3).stats().sessions]).toEqual([false, 1])
 })
 
 it.each([

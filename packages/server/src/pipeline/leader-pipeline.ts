@@ -232,10 +232,13 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     for (const learner of learners) this.#learnerOrder.runInOrder(learner, passedOn)
   }
 
-  /** Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. */
-  removeLearner(learner: object): void {
+  /**
+   * Removes a learner whose connection is closed. Its sessions live until they expire, unless they move. Returns its requests that waited
+   * behind a sync, which are dropped.
+   */
+  removeLearner(learner: object): readonly ForwardedRequest[] {
     this.#gone.add(learner)
-    this.#learnerOrder.remove(learner)
+    return this.#learnerOrder.remove(learner)
   }
 
   /** Moves the deadline of a session that a learner reports in its answer to a PING. Does nothing for an unknown or closing one. */

@@ -47,12 +47,16 @@ export class LearnerRequestOrder {
     else syncing.waiting.push(action)
   }
 
-  /** Drops the waiting requests of a learner, and runs the actions behind them: they may matter to other learners. */
-  remove(learner: object): void {
+  /** Drops and returns the waiting requests of a learner, and runs the actions behind them: they may matter to other learners. */
+  remove(learner: object): readonly ForwardedRequest[] {
+    const dropped: ForwardedRequest[] = []
     const syncing = this.#syncing.get(learner)
-    if (syncing === undefined) return
+    if (syncing === undefined) return dropped
     this.#syncing.delete(learner)
-    for (const item of syncing.waiting) if (typeof item === 'function') item()
+    for (const item of syncing.waiting)
+      if (typeof item === 'function') item()
+      else dropped.push(item!)
+    return dropped
   }
 
   clear(): void {
