@@ -84,6 +84,12 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     return this.#applying.isBusy || this.#isNextCommitted()
   }
 
+  /** Whether there is a write that is not committed. */
+  get hasUncommitted(): boolean {
+    const { last } = this.#queue
+    return last !== undefined && last.logged.header.zxid > this.#committed
+  }
+
   enqueue(write: AcceptedWrite): void {
     if (write.callback === undefined) this.#foreign++
     this.#queue.push(write)

@@ -133,6 +133,70 @@ describe('LeaderPipeline', () => {
     expect([pipeline.outstanding, pipeline.pendingSyncs]).toEqual([0, 0])
   })
 
+  it('answers nothing behind requests that a full disk is about to discard', async ({ ensemble }) => {
+    const { pipeline, clientService } = ensemble.leader
+    const outcomes: string[] = []
+    const callback = {
+      onPart() {},
+      onApplied() {},
+      onSynced: () => void outcomes.push('synced'),
+      onLost: ({ xid }: { readonly xid: number }) => void outcomes.push(`lost ${xid}`),
+    }
+    const request = { sessionId: 1n, identities: [] }
+    const write = (xid: number, type: number, body: Uint8Array): void =>
+      void pipeline.write({ ...request, xid, type }, new Reader(body), callback, 0)
+    ensemble.holdsCommits = true
+    const durable = pipeline.proposer.lastZxid
+    clientService.runTurn(() => {
+      write(1, OpCode.setData, setOf('/zookeeper/quota'))
+      write(2, OpCode.multi, manyChecks())
+      write(3, OpCode.setData, setOf('/zookeeper/quota'))
+      pipeline.closeSession(1n, 4, callback, 0)
+      pipeline.sync({ ...request, xid: 5, type: OpCode.sync }, callback)
+    })
+    // What is not durable is taken back over turns.
+    ensemble.log.state = 'full'
+    await ensemble.settle()
+    expect(outcomes).toEqual([])
+    clientService.runTurn(() => {
+      pipeline.discardAfter(durable)
+      for (const { done } of ensemble.confirms.splice(0)) done()
+    })
+    await ensemble.settle()
+    expect(outcomes).toEqual(['lost 1', 'lost 2', 'lost 3', 'lost 4', 'synced'])
+    expect([pipeline.outstanding, pipeline.pendingSyncs]).toEqual([0, 0])
+  })
+
+  it('completes a sync behind a request that was prepared on a full disk once that is discarded', async ({
+    ensemble,
+  }) => {
+    const { pipeline, clientService } = ensemble.leader
+    const outcomes: string[] = []
+    const callback = {
+      onPart() {},
+      onApplied() {},
+      onSynced: () => void outcomes.push('synced'),
+      onLost: ({ xid }: { readonly xid: number }) => void outcomes.push(`lost ${xid}`),
+    }
+    const request = { sessionId: 1n, identities: [] }
+    const durable = pipeline.proposer.lastZxid
+    clientService.runTurn(() =>
+      pipeline.write({ ...request, xid: 1, type: OpCode.multi }, new Reader(manyChecks()), callback, 0),
+    )
+    ensemble.log.state = 'full'
+    await ensemble.settle()
+    clientService.runTurn(() => {
+      pipeline.sync({ ...request, xid: 2, type: OpCode.sync }, callback)
+      // Nothing was proposed that a quorum of one would wait for.
+      for (const { done } of ensemble.confirms.splice(0)) done()
+    })
+    await ensemble.clock.untilIdle()
+    expect(outcomes).toEqual([])
+    clientService.runTurn(() => pipeline.discardAfter(durable))
+    await ensemble.settle()
+    expect(outcomes).toEqual(['lost 1', 'synced'])
+  })
+
   it('reports a multi as lost, and goes on, when the disk becomes full between two of its steps', async ({
     ensemble,
   }) => {

@@ -60,6 +60,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   readonly #confirmed: SlicedQueue
   /** What a full disk has discarded, until it is answered: there may be very many requests. No write is accepted meanwhile. */
   readonly #discarded: SlicedQueue
+  /** Answers to requests that were dropped before `discardAfter`, which come behind those that it discards. */
+  #dropped: (() => void)[] = []
   #hasEnded = false
   /** Learners whose connections are closed, while actions of theirs may still wait. */
   readonly #gone = new WeakSet<object>()
@@ -105,6 +107,11 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   get isWritable(): boolean {
     return this.#options.log.state === 'open' && !this.#discarded.hasTasks
+  }
+
+  /** Whether `discardAfter` is about to discard writes. A log takes back what is not durable over turns. */
+  get #isDiscardDue(): boolean {
+    return this.#options.log.state !== 'open' && this.#applyQueue.hasUncommitted
   }
 
   get lastVisibleZxid(): Zxid {
@@ -272,6 +279,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
         if (txn.type === OpCode.closeSession) this.#sessions.reopen(header.sessionId)
         write.callback?.onLost(write)
       })
+    for (const answer of this.#dropped) this.#answerDiscarded(answer)
+    this.#dropped = []
     this.#dropWaiting()
     this.#applyQueue.releaseAll((done) => this.#answerDiscarded(done))
   }
@@ -318,7 +327,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /** Answers a request that a full disk has discarded, after those before it. */
   #answerDiscarded(answer: () => void): void {
-    if (!this.#hasEnded) this.#discarded.runInOrder(() => (this.#hasEnded ? undefined : answer()))
+    if (this.#isDiscardDue) this.#dropped.push(answer)
+    else if (!this.#hasEnded) this.#discarded.runInOrder(() => (this.#hasEnded ? undefined : answer()))
   }
 
   /**
@@ -363,7 +373,9 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
       this.#confirmed.runInOrder(() => {
         if (this.#hasEnded || this.proposer.hasDropped) return
         this.#confirming--
-        this.#applyQueue.afterCommitted(done)
+        // A request may be discarded that was prepared when the disk was full already: no quorum waits for it.
+        if (this.#isDiscardDue) this.#applyQueue.notifyWhenApplied(this.proposer.lastZxid, done)
+        else this.#applyQueue.afterCommitted(done)
       }),
     )
   }
