@@ -61,7 +61,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   /** What a full disk has discarded, until it is answered: there may be very many requests. No write is accepted meanwhile. */
   readonly #discarded: SlicedQueue
   /** Answers to requests that were dropped before `discardAfter`, which come behind those that it discards. */
-  #dropped: (() => void)[] = []
+  readonly #dropped: (() => void)[] = []
   #hasEnded = false
   /** Learners whose connections are closed, while actions of theirs may still wait. */
   readonly #gone = new WeakSet<object>()
@@ -268,6 +268,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
    */
   discardAfter(durable: Zxid): void {
     const lost = this.#applyQueue.discardAfter(durable)
+    const dropped = this.#dropped.splice(0)
     this.proposer.lastZxid = durable
     this.#answerDiscarded(() => {
       this.proposer.preparer.reset()
@@ -279,8 +280,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
         if (txn.type === OpCode.closeSession) this.#sessions.reopen(header.sessionId)
         write.callback?.onLost(write)
       })
-    for (const answer of this.#dropped) this.#answerDiscarded(answer)
-    this.#dropped = []
+    for (const answer of dropped) this.#answerDiscarded(answer)
     this.#dropWaiting()
     this.#applyQueue.releaseAll((done) => this.#answerDiscarded(done))
   }
@@ -327,7 +327,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /** Answers a request that a full disk has discarded, after those before it. */
   #answerDiscarded(answer: () => void): void {
-    if (this.#isDiscardDue) this.#dropped.push(answer)
+    // In an ensemble, others may commit meanwhile what those before it wait for; the role ends without an answer.
+    if (this.#isDiscardDue || this.#dropped.length > 0) this.#dropped.push(answer)
     else if (!this.#hasEnded) this.#discarded.runInOrder(() => (this.#hasEnded ? undefined : answer()))
   }
 
