@@ -31,15 +31,16 @@ class Fixture {
 const TOO_MANY = expect.stringContaining('which is the most')
 
 it('revalidations that were in flight together do not exceed the most sessions', () => {
-  const { sessions, learner } = new Fixture()
-  const stranger = learner(9)
+  const fixture = new Fixture()
+  const { sessions } = fixture
+  const stranger = fixture.learner(9)
   const ids = Array.from({ length: MOST_FORWARDED_SESSIONS + 1 }, (_, index) => BigInt(index))
   expect(ids.filter((id) => sessions.refusalToRevalidate(stranger, id) !== undefined)).toEqual([])
   const refusals = ids.map((id) => sessions.revalidated(stranger, id))
   expect([refusals.at(-2), refusals.at(-1)]).toEqual([undefined, TOO_MANY])
   expect(sessions.mayTouch(stranger)(ids.at(-1)!)).toBe(false)
   // One of them is revalidated again.
-  expect(sessions.revalidated(learner(10), 0n)).toBe(undefined)
+  expect(sessions.revalidated(fixture.learner(10), 0n)).toBe(undefined)
 })
 
 it('a session that moves to a server which is believed leaves room for another one', () => {

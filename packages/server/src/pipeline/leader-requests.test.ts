@@ -151,14 +151,16 @@ describe('LeaderPipeline', () => {
       expect([proposed, failures]).toEqual([[], []])
     })
 
-    it('requests whose turn comes while it is full', async () => {
-      const { writeLarge, write, pipeline, log, outcomes, clock, proposed } = await leaderFixture()
+    it('requests whose turn comes while it is full, behind one that was begun before', async () => {
+      const { writeLarge, write, run, pipeline, log, outcomes, clock, proposed } = await leaderFixture()
       writeLarge(1)
       write(2, create, CREATE)
       log.state = 'full'
       await clock.untilIdle()
-      // The first was begun before.
-      expect([outcomes, proposed, pipeline.outstanding]).toEqual([[`lost 2, type ${create}`], [], 1])
+      expect([outcomes, proposed]).toEqual([[], []])
+      run(() => pipeline.discardAfter(0))
+      expect(outcomes).toEqual([`lost 1, type ${multi}`, `lost 2, type ${create}`])
+      expect([proposed, pipeline.outstanding]).toEqual([[], 0])
     })
   })
 
