@@ -6,11 +6,13 @@ import {
   OPEN_ACL_UNSAFE,
   writeAuthPacket,
   writeCreateRequest,
+  writeMultiRequest,
 } from '@zabra/protocol'
+import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect } from 'vitest'
 import { apachePasswordFor, SessionPasswords } from './core/sessions/index.ts'
 import type { ServerSettings } from './settings/index.ts'
-import { spendTime } from './testing/many-connections.ts'
+import { interleavePromises, spendTime } from './testing/many-connections.ts'
 import { TestServer, type RawClient } from './testing/test-server.ts'
 import { it } from './testing/test-server.ts'
 
@@ -552,6 +554,34 @@ describe('a full disk', () => {
     fixture.disk.injectFault = undefined
     await fixture.advance(10_000)
     expect(fixture.server.stats()).toMatchObject({ sessions: 0, nodes: 4 })
+  })
+
+  it('replies to requests in their order where the log takes turns to take back what is not durable', async () => {
+    const disk = new MemoryDisk()
+    const openWrite = disk.openWrite.bind(disk)
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    disk.openWrite = async (path, options) => {
+      const writer = await openWrite(path, options)
+      const truncate = writer.truncate.bind(writer)
+      return Object.assign(writer, { truncate: (length: number) => held.then(() => truncate(length)) })
+    }
+    const fixture = await TestServer.start({}, disk)
+    const client = await fixture.connect()
+    client.create(1, '/a')
+    expect(await client.received()).toEqual(['1:0'])
+    disk.injectFault = (call) => (call === 'write' ? FULL_DISK : undefined)
+    interleavePromises(fixture.clock)
+    const check = { type: OpCode.check, path: '/', version: -1 } as const
+    client.batch(() => {
+      client.set(2, '/a', 'x')
+      client.ask(3, OpCode.multi, (w) => writeMultiRequest(w, Array(20_000).fill(check)))
+      client.set(4, '/a', 'y')
+      client.sync(5)
+    })
+    expect(await client.received()).toEqual([])
+    release()
+    expect(await client.received()).toEqual(['2:-1', '3:-1', '4:-1', '5:0'])
   })
 
   it('does not keep throttled clients throttled', async () => {
