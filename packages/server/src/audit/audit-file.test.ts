@@ -64,28 +64,72 @@ describe('an audit file', () => {
     expect([disk.paths().length, replaced]).toEqual([3, []])
   })
 
-  it('removes one file only when a rename fails and is tried again', async () => {
-    const { file, disk, clock, text } = await openFile({ maxFiles: 3 })
+  it.each([PATH, `${PATH}.1`, `${PATH}.2`])(
+    'removes one file only while the rename of %s fails and is tried again',
+    async (failing) => {
+      const { file, disk, clock, text } = await openFile({ maxFiles: 3 })
+      const append = async (line: string): Promise<void> => {
+        file.append(line + 'x'.repeat(4000))
+        clock.advance(10)
+        await clock.untilIdle()
+      }
+      for (let i = 0; i < 4; i++) await append(`${i}`)
+      disk.injectFault = (operation, path) =>
+        operation === 'rename' && path === failing ? { code: 'EIO' } : undefined
+      await append('4')
+      for (let retry = 0; retry < 4; retry++) {
+        clock.advance(1000)
+        await clock.untilIdle()
+      }
+      disk.injectFault = undefined
+      clock.advance(1000)
+      await clock.untilIdle()
+      await file.close()
+      const first = await Promise.all(
+        disk
+          .paths()
+          .toSorted()
+          .map(async (path) => (await text(path))[0]),
+      )
+      expect(first).toEqual(['4', '3', '2', '1'])
+    },
+  )
+
+  it('goes on when the last file could not be removed, and removes nothing else', async () => {
+    const { file, disk, clock, text } = await openFile({ maxFiles: 1 })
     const append = async (line: string): Promise<void> => {
       file.append(line + 'x'.repeat(4000))
       clock.advance(10)
       await clock.untilIdle()
     }
-    for (let i = 0; i < 4; i++) await append(`${i}`)
-    disk.injectFault = (operation, path) =>
-      operation === 'rename' && path === `${PATH}.1` ? { code: 'EIO' } : undefined
-    await append('4')
+    for (const line of ['0', '1']) await append(line)
+    disk.injectFault = (operation) => (operation === 'remove' ? { code: 'EPERM' } : undefined)
+    await append('2')
+    expect([(await text())[0], (await text(`${PATH}.1`))[0], file.isFailing]).toEqual(['1', '0', true])
     disk.injectFault = undefined
     clock.advance(1000)
     await clock.untilIdle()
     await file.close()
-    const first = await Promise.all(
-      disk
-        .paths()
-        .toSorted()
-        .map(async (path) => (await text(path))[0]),
-    )
-    expect(first).toEqual(['4', '3', '2', '1'])
+    expect([(await text())[0], (await text(`${PATH}.1`))[0]]).toEqual(['2', '1'])
+  })
+
+  it('keeps no renamed file where none is wanted, and its chain goes on', async () => {
+    const line = (count: number): string => `{"count":${count},"padding":"${'x'.repeat(3900)}"}`
+    const chain = new AuditChain(nodeCryptography, () => '{}')
+    const { file, disk, clock, text } = await openFile({ maxFiles: 0, chain })
+    for (let i = 0; i < 3; i++) {
+      if (i === 2) disk.injectFault = (operation) => (operation === 'remove' ? { code: 'EIO' } : undefined)
+      file.append(line(i))
+      clock.advance(10)
+      await clock.untilIdle()
+    }
+    const before = chain.head
+    disk.injectFault = undefined
+    clock.advance(1000)
+    await clock.untilIdle()
+    await file.close()
+    expect(disk.paths()).toEqual([PATH])
+    expect(JSON.parse(await text())).toMatchObject({ prev: before, count: 2 })
   })
 
   it('is created again after a tool has renamed it', async () => {

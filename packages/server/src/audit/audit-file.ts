@@ -273,16 +273,17 @@ export class AuditFile {
   }
 
   /**
-   * Renames the file to `.1`, the former `.1` to `.2` and so on. The last one is removed first: a file system such as ext4 writes all of
-   * a file to the disk that replaces another one, and the syncs of the transaction log wait for that.
+   * Renames the file to `.1`, the former `.1` to `.2` and so on, up to the first free name: a rename that failed has left one. Without any
+   * the last file is removed first. A file system such as ext4 writes all of a file to the disk that replaces another one, and the syncs
+   * of the transaction log wait for that.
    */
   async #rotate(): Promise<void> {
     const { path, maxFiles } = this.#options
     const nameOf = (index: number): string => (index === 0 ? path : `${path}.${index}`)
-    // A rename that failed before may have left the place before the last one free.
-    if (maxFiles === 0 || (await this.#disk.exists(nameOf(maxFiles - 1))))
-      await this.#disk.remove(nameOf(maxFiles)).catch(ignoreAbsent)
-    for (let index = maxFiles - 1; index >= 0; index--)
+    let free = Math.min(1, maxFiles)
+    while (free < maxFiles && (await this.#disk.exists(nameOf(free)))) free++
+    if (free === maxFiles) await this.#disk.remove(nameOf(free)).catch(ignoreAbsent)
+    for (let index = free - 1; index >= 0; index--)
       await this.#disk.rename(nameOf(index), nameOf(index + 1)).catch(ignoreAbsent)
   }
 
