@@ -365,22 +365,37 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
-  it('warns at its start where a folder would be on the file system of the data', async () => {
-    const warningsWith = async (devices: Readonly<Record<string, number>>): Promise<unknown[]> => {
+  describe('whose folder is on the file system of the data', () => {
+    async function warningsWith(
+      devices: Readonly<Record<string, number>>,
+      settings: { readonly dataLogDir?: string } = {},
+    ): Promise<unknown[]> {
       const disk = new MemoryDisk()
       Object.assign(disk, {
         deviceOf: async (path: string) => devices[path] ?? Promise.reject(new Error('ENOENT')),
       })
-      const server = await TestServer.start({ backupTargets: ['/mnt/backup'] }, disk)
+      const server = await TestServer.start({ backupTargets: ['/mnt/backup'], ...settings }, disk)
       await server.stop()
       return server.logLines.flatMap(({ stamp, facts }) => (stamp.id === 'backup.beside-data' ? [facts] : []))
     }
-    const warning = { target: 'file:///mnt/backup', dataDir: '/data' }
-    expect(await warningsWith({ '/': 1, '/data': 2, '/mnt/backup': 2 })).toEqual([warning])
-    // The folder is not mounted: it is created on the file system of the machine, on which the data are, too.
-    expect(await warningsWith({ '/': 1, '/mnt': 1 })).toEqual([warning])
-    expect(await warningsWith({ '/': 1, '/data': 1, '/mnt/backup': 3 })).toEqual([])
-    expect(await warningsWith({})).toEqual([])
+
+    it('warns at its start', async () => {
+      const warning = { target: 'file:///mnt/backup', folder: '/data' }
+      expect(await warningsWith({ '/': 1, '/data': 2, '/mnt/backup': 2 })).toEqual([warning])
+      // The folder is not mounted: it is created on the file system of the machine, on which the data are, too.
+      expect(await warningsWith({ '/': 1, '/mnt': 1 })).toEqual([warning])
+      expect(await warningsWith({ '/': 1, '/data': 1, '/mnt/backup': 3 })).toEqual([])
+      expect(await warningsWith({})).toEqual([])
+      const beside = { '/': 1, '/data': 2, '/log': 3, '/mnt/backup': 3 }
+      expect(await warningsWith(beside, { dataLogDir: '/log' })).toEqual([{ ...warning, folder: '/log' }])
+    })
+
+    it('starts while the file system of the folder does not answer', async () => {
+      const disk = new MemoryDisk()
+      Object.assign(disk, { deviceOf: () => new Promise(() => {}) })
+      const server = await TestServer.start({ backupTargets: ['/mnt/backup'] }, disk)
+      await server.stop()
+    })
   })
 
   it('encrypts with the key in the settings', async () => {

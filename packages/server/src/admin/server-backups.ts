@@ -98,7 +98,8 @@ export class ServerBackups implements WritesBackups {
     for (const text of backupTargets) {
       const target = await openTarget(text, { ...platform, cryptography }, s3)
       if (target.url.startsWith('s3:')) await credentials()
-      else await warnBesideData(target.url, settings.dataDir, platform)
+      // A mounted folder may not answer for as long as its machine is away, and a start does not wait for that.
+      else void warnBesideData(target.url, settings, platform)
       const store = { target, cryptography, random, key }
       targets.push(new TargetBackups(store, settings, platform))
     }
@@ -133,16 +134,17 @@ export class ServerBackups implements WritesBackups {
   }
 }
 
-/** Warns where a folder of backups is on the file system of the data. */
+/** Warns where a folder of backups is on the file system of the snapshots or the log. Never rejects. */
 async function warnBesideData(
   target: string,
-  dataDir: string,
+  { dataDir, dataLogDir }: ServerSettings,
   { disk, logger }: Pick<Platform, 'disk' | 'logger'>,
 ): Promise<void> {
-  const folder = target.slice('file://'.length)
-  const [device, other] = await Promise.all([folder, dataDir].map((path) => deviceAt(disk, path)))
-  if (device !== undefined && device === other)
-    logger.warn({ target, dataDir }, 'Backups go to the file system of the data, and are lost with it')
+  const device = await deviceAt(disk, target.slice('file://'.length))
+  if (device === undefined) return
+  for (const folder of new Set([dataDir, dataLogDir]))
+    if ((await deviceAt(disk, folder)) === device)
+      return logger.warn({ target, folder }, 'Backups go to the file system of the data, and are lost with it')
 }
 
 /** Resolves to the file system on which a folder is, or would be created; undefined where that is unknown. */

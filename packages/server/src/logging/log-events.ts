@@ -504,7 +504,7 @@ export const logEvents = {
   ),
   'backup.beside-data': warn(
     'Backups go to the file system of the data, and are lost with it',
-    'A folder that `backup.target` names is on the same file system as `dataDir`, perhaps because it is not mounted.',
+    'A folder that `backup.target` names is on the same file system as `dataDir` or `dataLogDir`, perhaps because it is not mounted.',
     'Mount a folder of another machine there before the server starts, or name another target.',
   ),
   'backup.gap': warn(
