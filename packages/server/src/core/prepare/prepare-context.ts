@@ -134,8 +134,7 @@ export class PrepareContext {
     }
     if (breach === undefined) return
     if (breach.isHard && enforceQuota) {
-      const node = this.tree.find(subject)
-      if (node !== -1) this.tree.options.traffic?.refused(this.tree.store, node)
+      this.tree.options.traffic?.refused(subject)
       reject(ErrorCode.QUOTAEXCEEDED)
     }
     this.options.onQuotaExceeded?.(subject, breach)

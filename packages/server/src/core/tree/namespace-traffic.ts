@@ -1,5 +1,5 @@
 import { Histogram } from '../histogram.ts'
-import { REST, ROOT } from './namespaces.ts'
+import { MAX_NAME, REST, ROOT } from './namespaces.ts'
 import type { NodeStore } from './node-store.ts'
 
 /** First path elements whose traffic is measured each for itself: the first ones that have any. */
@@ -51,10 +51,12 @@ export class NamespaceTraffic {
     this.of(store, node)?.written.add(store.pathOf(node).length + bytes)
   }
 
-  /** Counts a write that the quota of a node refuses. */
-  refused(store: NodeStore, node: number): void {
-    const measured = this.of(store, node)
-    if (measured !== undefined) measured.refused++
+  /** Counts a write that the quota of a path refuses, whose nodes may be absent. */
+  refused(path: string): void {
+    if (path === '/') return
+    const end = path.indexOf('/', 1)
+    const top = end === -1 ? path : path.slice(0, end)
+    this.#measured[this.#labelNamed(top.length > MAX_NAME ? OTHERS : top.slice(1)) - 1]!.refused++
   }
 
   /** Begins a new part of the window over which metrics report percentiles. */
@@ -76,7 +78,10 @@ export class NamespaceTraffic {
 
   #labelOf(store: NodeStore, number: number): number {
     if (number === REST) return this.#labels.get(OTHERS)!
-    const name = store.pathOf(store.namespaces.topOf(number)).slice(1)
+    return this.#labelNamed(store.pathOf(store.namespaces.topOf(number)).slice(1))
+  }
+
+  #labelNamed(name: string): number {
     const known = this.#labels.get(name)
     if (known !== undefined) return known
     return this.#measured.length > MAX_MEASURED ? this.#labels.get(OTHERS)! : this.#measure(name)

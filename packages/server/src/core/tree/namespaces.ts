@@ -1,7 +1,7 @@
 /** First path elements that are counted each for itself at the same time. One that is created beyond them is counted with the rest. */
 const MAX_COUNTED = 10_000
-/** A longer first path element, in characters, is counted with the rest: it would be a label of metrics. */
-const MAX_NAME = 100
+/** A first path element whose path is longer, in characters, is counted with the rest: it would be a label of metrics. */
+export const MAX_NAME = 100
 
 /** The number of the root, which counts nowhere, and that of all first path elements that are not counted each for itself. */
 export const ROOT = 0
