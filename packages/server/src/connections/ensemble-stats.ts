@@ -8,6 +8,8 @@ export class EnsembleStats extends Statistics {
   readonly electionTime = new Histogram()
   /** From the end of one role to the next one that serves. */
   readonly unavailableTime = new Histogram()
+  /** The same, where the next role is that of the leader. */
+  readonly leaderUnavailableTime = new Histogram()
   /** From the first attempt to connect to a leader until the learner is synced. */
   readonly followerSyncTime = new Histogram()
   readonly observerSyncTime = new Histogram()

@@ -550,7 +550,9 @@ export class RoleManager {
     this.#election.step({ type: 'established', epoch })
     this.#context.cluster.established()
     const { membership, settings, platform, stats } = this.#context
-    stats.ensemble.unavailableTime.add(platform.clock.monotonic() - this.#lookingSince)
+    const unavailableMs = platform.clock.monotonic() - this.#lookingSince
+    stats.ensemble.unavailableTime.add(unavailableMs)
+    if (this.#state === 'leading') stats.ensemble.leaderUnavailableTime.add(unavailableMs)
     const { leader } = this
     const serves = this.#state !== 'leading' || settings.leaderServes
     const sentence =

@@ -233,8 +233,21 @@ describe('the metrics', () => {
     const text = await metricsOf(ensemble.member(id!))
     expect(valueOf(text, 'zabra_connections_refused_total{reason="not_serving"}')).toBe(1)
     expect(valueOf(text, 'cnxn_closed_without_zk_server_running')).toBe(1)
-    // Of the start, and of the time without a leader.
-    expect(valueOf(text, 'leader_unavailable_time_count')).toBe(2)
+  })
+
+  it('tell the time without a role on each member, and that without a leader on the one that leads then', async () => {
+    const ensemble = await Ensemble.start(3)
+    const first = ensemble.leader!
+    const counts = async (id: number): Promise<readonly number[]> => {
+      const text = await metricsOf(ensemble.member(id))
+      return ['', 'leader_'].map((name) => valueOf(text, `${name}unavailable_time_count`))
+    }
+    expect(await counts(first)).toEqual([1, 1])
+    await ensemble.member(first).crash()
+    await ensemble.until('another leader', () => ![undefined, first].includes(ensemble.leader))
+    const others = [1, 2, 3].filter((id) => id !== first)
+    await ensemble.until('roles that serve', () => others.every((id) => ensemble.server(id).serving))
+    for (const id of others) expect(await counts(id)).toEqual([2, id === ensemble.leader ? 1 : 0])
   })
 
   it('count handshakes that are refused', async () => {

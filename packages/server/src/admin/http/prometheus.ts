@@ -157,7 +157,7 @@ function* serverFamilies(
     ['node_children_watch_count', stats.watches.children],
     ['election_time', ensemble.electionTime],
     ['unavailable_time', ensemble.unavailableTime],
-    ['leader_unavailable_time', ensemble.unavailableTime],
+    ['leader_unavailable_time', ensemble.leaderUnavailableTime],
     ['follower_sync_time', ensemble.followerSyncTime],
     ['observer_sync_time', ensemble.observerSyncTime],
     ['quorum_ack_latency', ensemble.quorumAckLatency],
