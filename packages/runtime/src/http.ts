@@ -1,12 +1,15 @@
 import type { Address, Listener, PeerIdentity, TlsParameters } from './network.ts'
 
+/** Most parameters of a query that are parsed: thousands of them take Node milliseconds, and no operation has more than three. */
+export const MAX_QUERY_PARAMETERS = 64
+
 /** An HTTP request. Header names are in lower case. */
 export interface HttpRequest {
   readonly method: string
   /** The path before `?`, as the client sent it: percent-encoded. */
   readonly path: string
   readonly query: URLSearchParams
-  /** Whether the client has sent more parameters than `query` has. Such a request is not understood. */
+  /** Whether the client has sent more than `MAX_QUERY_PARAMETERS`, which `query` lacks. Such a request is not understood. */
   readonly isQueryCut?: boolean
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly remote: Address

@@ -30,6 +30,7 @@ export type {
   TlsVersion,
   WebSocketListenOptions,
 } from './tls.ts'
+export { MAX_QUERY_PARAMETERS } from './http.ts'
 export type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from './http.ts'
 export { DiskError } from './disk.ts'
 export type { Disk, DiskReader, DiskSpace, DiskWriter, FileMode } from './disk.ts'

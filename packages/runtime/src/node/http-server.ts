@@ -1,7 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { HttpHandler, HttpLimits, HttpRequest, HttpResponse, HttpServer } from '../http.ts'
+import {
+  MAX_QUERY_PARAMETERS,
+  type HttpHandler,
+  type HttpLimits,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServer,
+} from '../http.ts'
 import type { PeerIdentity } from '../network.ts'
 import { ByAddress } from './by-address.ts'
 import { listenForSockets } from './network.ts'
@@ -13,8 +20,6 @@ import type { NodeTlsNetwork } from './tls.ts'
 const MAX_HEADER_BYTES = 16 * 1024
 /** Most headers of a request. */
 const MAX_HEADERS = 64
-/** Most parameters of a query that are parsed: thousands of them take Node milliseconds, and no operation has more than three. */
-const MAX_PARAMETERS = 64
 /** Time in which a new connection sends the headers of its first request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
 /** Time in which a client sends the body of a request, or `MIN_BODY_BYTES` of a longer one, in milliseconds. */
@@ -261,12 +266,12 @@ function requestOf(exchange: Exchange, { isSecure, peer }: ConnectionDetails): H
   const socket = socketOf(request)
   const mark = url.indexOf('?')
   const query = mark < 0 ? '' : url.slice(mark + 1)
-  const parameters = query.split('&', MAX_PARAMETERS + 1)
-  const isQueryCut = parameters.length > MAX_PARAMETERS
+  const parameters = query.split('&', MAX_QUERY_PARAMETERS + 1)
+  const isQueryCut = parameters.length > MAX_QUERY_PARAMETERS
   return {
     method,
     path: mark < 0 ? url : url.slice(0, mark),
-    query: new URLSearchParams(isQueryCut ? parameters.slice(0, MAX_PARAMETERS).join('&') : query),
+    query: new URLSearchParams(isQueryCut ? parameters.slice(0, MAX_QUERY_PARAMETERS).join('&') : query),
     isQueryCut,
     headers,
     remote: { host: socket.remoteAddress ?? 'unknown', port: socket.remotePort ?? 0 },

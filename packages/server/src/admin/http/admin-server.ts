@@ -1,4 +1,5 @@
 import {
+  MAX_QUERY_PARAMETERS,
   NetworkError,
   type Address,
   type Cancel,
@@ -301,16 +302,26 @@ export class AdminServer {
   }
 
   async #answer(request: HttpRequest): Promise<HttpResponse> {
-    if (request.isQueryCut === true)
-      return problem(400, 'Too many parameters', 'Leave out those that the operation does not know.')
+    if (request.isQueryCut === true) {
+      const advice = `Expected ${MAX_QUERY_PARAMETERS} at most: leave out those that are not known.`
+      return this.#failure(request, 400, 'Too many parameters', advice)
+    }
     try {
       return await this.#handle(this.#proxies.callerOf(request))
     } catch (error) {
       this.#logFailure(error instanceof Error ? error : new Error(String(error)))
-      return request.path.startsWith('/api/')
-        ? problem(500, 'The request has failed', 'The log of the server says why.')
-        : text(500, 'The request has failed. The log of the server says why.\n')
+      return this.#failure(request, 500, 'The request has failed', 'The log of the server says why.')
     }
+  }
+
+  /** Returns the answer to a request that is not understood or has failed, in the form of its path. */
+  #failure({ path }: HttpRequest, status: number, title: string, detail: string): HttpResponse {
+    const commands = `${this.#settings.adminCommandUrl}/`
+    if (path.startsWith('/api/')) return problem(status, title, detail)
+    const error = `${title}. ${detail}`
+    return path.startsWith(commands)
+      ? this.#json(status, { command: path.slice(commands.length), error })
+      : text(status, `${error}\n`)
   }
 
   async #handle(request: CallerRequest): Promise<HttpResponse> {
