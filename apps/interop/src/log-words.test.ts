@@ -40,6 +40,9 @@ it('log.format=apache has the words of Apache ZooKeeper for what clients do', as
   await silent.connection.closed
   const tooLong = await handshake({}, Buffer.from('7fffffff', 'hex'))
   await tooLong.connection.closed
+  const stray = await RawConnection.open(server.port)
+  stray.write(Buffer.from('GET / HTTP/1.1\r\n\r\n'))
+  await stray.closed
   await (
     await handshake({ lastZxid: 0x7777n })
   ).connection.closed
@@ -59,10 +62,11 @@ it('log.format=apache has the words of Apache ZooKeeper for what clients do', as
   await untilWritten(server, [
     'Too many connections from /127.0.0.1 - max is 5',
     /Expiring session 0x[\da-f]+, timeout of 200ms exceeded/,
-    'Len error. A message from /127.0.0.1 is either a malformed message or too large',
-    /Refusing session\(0x0\) request for client 127\.0\.0\.1:\d+ as it has seen zxid 0x7777 our last zxid is 0x[\da-f]+ client must try another server/,
-    /Invalid session 0x1234 for client 127\.0\.0\.1:\d+, probably expired/,
-    'Quota exceeded: /q [current=',
+    /Len error\. A message from \/127\.0\.0\.1:\d+ with advertised length of 2147483647 is either a malformed message or too large to process\. /,
+    /Len error\. A message from \/127\.0\.0\.1:\d+ with advertised length of 1195725856 is either a malformed message or too large to process\. /,
+    /Refusing session\(0x0\) request for client \/127\.0\.0\.1:\d+ as it has seen zxid 0x7777 our last zxid is 0x[\da-f]+ client must try another server/,
+    /Invalid session 0x1234 for client \/127\.0\.0\.1:\d+, probably expired/,
+    'Quota exceeded: /q [current count=2, softCountLimit=1]. ',
   ])
   await client.close()
 })

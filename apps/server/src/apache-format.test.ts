@@ -24,6 +24,11 @@ it('has the words of Apache ZooKeeper before the message, where it has some for 
   expect(worded({ id: 'server.role', role: 'observing' })).toBe(
     'Peer state changed: observing - broadcast. Lost',
   )
+  expect(worded({ id: 'data.digest-differs' })).toBe('Digests are not matching. Value is Zxid. Lost')
+  const breach = { id: 'quota.exceeded', path: '/q', what: 'bytes', isHard: true, use: 7, limit: 5 }
+  expect(worded(breach)).toBe('Quota exceeded: /q [current bytes=7, hardByteLimit=5]. Lost')
+  // Apache ZooKeeper says nothing of the kind for an observer.
+  expect(worded({ id: 'election.decided', role: 'observing', ms: 7 })).toBe('Lost')
   expect(worded({ id: 'quorum.learner-lost', peer: 3 })).toBe('******* GOODBYE [sid:3] ********. Lost')
   for (const id of ['quorum.learner-lost', 'client.refused', 'toString', 'server.role'])
     expect(worded({ id })).toBe('Lost')

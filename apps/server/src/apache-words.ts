@@ -10,15 +10,14 @@ export interface LineFields {
 
 type Words = (fields: LineFields) => string | undefined
 
-const MODES: Readonly<Record<string, string>> = {
-  leading: 'LEADING',
-  following: 'FOLLOWING',
-  observing: 'OBSERVING',
-}
+const ROLES: readonly unknown[] = ['leading', 'following', 'observing']
 
-/** Returns the address of a client as Java prints it, without its port. */
-const addressOf = ({ client }: LineFields): string =>
-  `/${String(client).replace(/^\[(.*)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/, '$1$2')}`
+/** Returns the address of a client as Java prints it. */
+const addressOf = ({ client }: LineFields): string => `/${String(client)}`
+
+/** Returns it without its port. */
+const hostOf = (fields: LineFields): string =>
+  addressOf(fields).replace(/^\/\[(.*)\](?::\d+)?$|^\/(\d+(?:\.\d+){3}):\d+$/, '/$1$2')
 
 const threadOf = ({ member }: LineFields): string => `SyncThread:${member ?? 0}`
 
@@ -29,22 +28,25 @@ const refusals: readonly (readonly [
 ])[] = [
   [
     /its address has \d+ connections already and maxClientCnxns is (\d+)/,
-    (fields, [, max]) => `Too many connections from ${addressOf(fields)} - max is ${max}`,
+    (fields, [, max]) => `Too many connections from ${hostOf(fields)} - max is ${max}`,
   ],
   [
-    /its bytes are not a request/,
-    (fields) =>
-      `Len error. A message from ${addressOf(fields)} is either a malformed message or too large to process`,
+    /its bytes are not a request|its first bytes are/,
+    (fields) => {
+      const [, length] = /got a length of (-?\d+)/.exec(String(fields['reason'])) ?? []
+      const advertised = length === undefined ? '' : ` with advertised length of ${length}`
+      return `Len error. A message from ${addressOf(fields)}${advertised} is either a malformed message or too large to process`
+    },
   ],
   [
     /its client has seen zxid (0x[\da-f]+) and this server is at (0x[\da-f]+)/,
-    ({ session, client }, [, seen, last]) =>
-      `Refusing session(${String(session)}) request for client ${String(client)} as it has seen zxid ${seen} our last zxid is ${last} client must try another server`,
+    (fields, [, seen, last]) =>
+      `Refusing session(${String(fields['session'])}) request for client ${addressOf(fields)} as it has seen zxid ${seen} our last zxid is ${last} client must try another server`,
   ],
   [
     /^Refused a session: it is unknown or over/,
-    ({ session, client }) =>
-      `Invalid session ${String(session)} for client ${String(client)}, probably expired`,
+    (fields) =>
+      `Invalid session ${String(fields['session'])} for client ${addressOf(fields)}, probably expired`,
   ],
 ]
 
@@ -60,22 +62,25 @@ const words: Readonly<Record<string, Words>> = {
     }
     return undefined
   },
-  'data.digest-differs': () => 'Digests are not matching. Value is Zxid.',
-  'election.decided': ({ role, ms }) => {
-    const mode = MODES[String(role)]
-    return mode === undefined ? undefined : `${mode} - LEADER ELECTION TOOK - ${String(ms)} MS`
-  },
+  'data.digest-differs': () => 'Digests are not matching. Value is Zxid',
+  'election.decided': ({ role, ms }) =>
+    role === 'leading' || role === 'following'
+      ? `${role.toUpperCase()} - LEADER ELECTION TOOK - ${String(ms)} MS`
+      : undefined,
   'election.looking': () => 'PeerState set to LOOKING',
   'election.unreachable': ({ peer }) => `Cannot open channel to ${peer} at election address`,
   'log.slow-sync': (fields) =>
     `fsync-ing the write ahead log in ${threadOf(fields)} took ${String(fields['ms'])}ms which will adversely effect operation latency`,
   'quorum.learner-closed': goodbye,
   'quorum.learner-lost': goodbye,
-  'quota.exceeded': ({ path, use, limit }) =>
-    `Quota exceeded: ${String(path)} [current=${String(use)}, limit=${String(limit)}]`,
+  'quota.exceeded': ({ path, what, isHard, use, limit }) => {
+    const [count, capital] = what === 'bytes' ? ['bytes', 'Byte'] : ['count', 'Count']
+    const kind = isHard === true ? 'hard' : 'soft'
+    return `Quota exceeded: ${String(path)} [current ${count}=${String(use)}, ${kind}${capital}Limit=${String(limit)}]`
+  },
   'server.failed': (fields) => `Severe unrecoverable error, from thread : ${threadOf(fields)}`,
   'server.role': ({ role }) =>
-    MODES[String(role)] === undefined ? undefined : `Peer state changed: ${String(role)} - broadcast`,
+    ROLES.includes(role) ? `Peer state changed: ${String(role)} - broadcast` : undefined,
   'session.expired': ({ session, timeoutMs }) =>
     `Expiring session ${String(session)}, timeout of ${String(timeoutMs)}ms exceeded`,
 }

@@ -144,7 +144,10 @@ async function warnBesideData(
   if (device === undefined) return
   for (const folder of new Set([dataDir, dataLogDir]))
     if ((await deviceAt(disk, folder)) === device)
-      return logger.warn({ target, folder }, 'Backups go to the file system of the data, and are lost with it')
+      return logger.warn(
+        { target, folder },
+        'Backups go to the file system of the data, and are lost with it',
+      )
 }
 
 /** Resolves to the file system on which a folder is, or would be created; undefined where that is unknown. */

@@ -26,7 +26,7 @@ export function quotaWarnings(
     warnedAt.set(key, now)
     const kind = isHard ? 'hard limit, which is not enforced,' : 'limit'
     logger.warn(
-      { id: 'quota.exceeded', path, limit, use },
+      { id: 'quota.exceeded', path, what, isHard, limit, use },
       `${path} goes beyond its ${kind} of ${limit} ${what}`,
     )
   }

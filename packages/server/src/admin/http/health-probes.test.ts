@@ -138,11 +138,18 @@ describe('admin.hsts', () => {
     const problem = { ...policy, 'content-type': 'application/problem+json' }
     const cut = await server.http.request('/api/v1/self', { isSecure: true, isQueryCut: true })
     expect(cut).toMatchObject({ status: 400, headers: problem })
-    const [title, advice] = ['Too many parameters', 'Expected 64 at most: leave out those that are not known.']
+    const [title, advice] = [
+      'Too many parameters',
+      'Expected 64 at most: leave out those that are not known.',
+    ]
     expect(JSON.parse(cut.text)).toMatchObject({ title, status: 400, detail: advice })
     for (const [path, type, body] of [
       ['/metrics', 'text/plain', `${title}. ${advice}\n`],
-      ['/commands/ruok', 'application/json', `{\n  "command" : "ruok",\n  "error" : "${title}. ${advice}"\n}`],
+      [
+        '/commands/ruok',
+        'application/json',
+        `{\n  "command" : "ruok",\n  "error" : "${title}. ${advice}"\n}`,
+      ],
     ] as const) {
       const answer = await server.http.request(path, { isSecure: true, isQueryCut: true })
       expect(answer).toMatchObject({ status: 400, headers: policy, text: body })
