@@ -49,11 +49,11 @@ describe('an audit file', () => {
 
   it('replaces no renamed file by another, which would be written to the disk at once', async () => {
     const { file, disk, clock } = await openFile()
-    const { rename } = disk
+    const rename = disk.rename.bind(disk)
     const replaced: string[] = []
     disk.rename = async (from, to) => {
       if (await disk.exists(to)) replaced.push(to)
-      await rename.call(disk, from, to)
+      await rename(from, to)
     }
     for (let i = 0; i < 5; i++) {
       file.append('x'.repeat(4000))
