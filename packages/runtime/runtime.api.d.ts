@@ -33,6 +33,7 @@
 //   Listener
 //   LogLevel
 //   Logger
+//   MAX_QUERY_PARAMETERS
 //   ManualClock
 //   MemoryConnection
 //   MemoryDisk
@@ -268,6 +269,8 @@ export interface HttpServer {
         readonly port: number;
     }, limits: HttpLimits, handler: HttpHandler): Promise<Listener>;
 }
+
+export declare const MAX_QUERY_PARAMETERS = 64;
 
 // invariant.d.ts
 

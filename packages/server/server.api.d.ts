@@ -948,7 +948,7 @@ export declare class NamespaceTraffic {
     get measured(): readonly MeasuredNamespace[];
     read(store: NodeStore, node: number, bytes: number): void;
     written(store: NodeStore, node: number, bytes: number): void;
-    refused(store: NodeStore, node: number): void;
+    refused(path: string): void;
     rotate(): void;
     of(store: NodeStore, node: number): MeasuredNamespace | undefined;
 }
