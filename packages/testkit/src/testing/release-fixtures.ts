@@ -1,5 +1,5 @@
 // oxlint-disable-next-line no-restricted-imports -- tests read and write the fixtures
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 const folder = new URL('../../../server/fixtures/', import.meta.url)
 
@@ -18,8 +18,12 @@ export const readFixture = <T>(release: string, name: string): T =>
 export function writeFixture(name: string, fixture: unknown): void {
   const target = new URL(`${writtenRelease!}/`, folder)
   mkdirSync(target, { recursive: true })
-  const text = `${JSON.stringify(fixture, undefined, 2)}\n`
-  writeFileSync(new URL(`${name}.json`, target), text, { flag: 'wx' })
+  const file = new URL(`${name}.json`, target)
+  if (existsSync(file))
+    throw new Error(
+      `Expected no ${file.pathname}. Remove its folder, unless release ${writtenRelease} is out.`,
+    )
+  writeFileSync(file, `${JSON.stringify(fixture, undefined, 2)}\n`)
 }
 
 export const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
