@@ -231,13 +231,17 @@ function noteCosts({ note }: CaseContext, work: string, results: Results): void 
   }
 }
 
-/** Reads a path each so many milliseconds, over one connection, until it is stopped. Resolves to how long each read took, in milliseconds. */
+/**
+ * Reads a path each so many milliseconds, over one connection, until it is stopped. Resolves to how long each read took, in milliseconds;
+ * one that was due during the read before counts from then.
+ */
 async function timeProbes(port: number, path: string, everyMs: number, stop: AbortSignal): Promise<number[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const times: number[] = []
   for (let due = performance.now(); !stop.aborted; due += everyMs) {
-    await wait(Math.max(0, due - performance.now()), undefined, { signal: stop }).catch(() => {})
-    const begun = performance.now()
+    const isLate = performance.now() > due
+    if (!isLate) await wait(due - performance.now(), undefined, { signal: stop }).catch(() => {})
+    const begun = isLate ? due : performance.now()
     const [response] = await once(get({ agent, host: '127.0.0.1', port, path }), 'response')
     await once(response.resume(), 'end')
     if (response.statusCode !== 200) throw new Error(`GET ${path} answered ${response.statusCode}`)
