@@ -138,6 +138,8 @@ export interface AdminTarget {
   drain(ms: number): void
   /** Takes the settings anew that are not read each time when they are needed. */
   applySettings(): void
+  /** Begins a new part of the window over which metrics report percentiles, also while there is no role. */
+  rotateStatistics(): void
   /** Ends `drain`: accepts sessions again. */
   undrain(): void
   /** Asks the leader for a permit to stop within `ms`. */

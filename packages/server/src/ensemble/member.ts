@@ -185,6 +185,12 @@ export class Member implements Server, AdminTarget {
     return this.#context.clientPorts.service
   }
 
+  rotateStatistics(): void {
+    const { stats, database } = this.#context
+    stats.rotate()
+    database.tree.options.traffic?.rotate()
+  }
+
   get configuration(): EnsembleConfiguration | undefined {
     const { membership } = this.#context
     return membership.isStandalone ? undefined : membership.active

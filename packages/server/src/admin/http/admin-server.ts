@@ -276,9 +276,7 @@ export class AdminServer {
 
   #scheduleRotation(): void {
     this.#cancelRotation = this.#platform.clock.after(WINDOW_PART_MS, 'window of percentiles', () => {
-      const service = this.#target?.service
-      service?.stats.rotate()
-      service?.tree.options.traffic?.rotate()
+      this.#target?.rotateStatistics()
       this.#scheduleRotation()
     })
   }

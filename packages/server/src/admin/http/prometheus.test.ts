@@ -347,6 +347,24 @@ describe('the metrics', () => {
     for (const member of [leader, follower!]) expect(percentilesOf(await metricsOf(member))).toEqual([])
   })
 
+  it('report no percentile of the time before a member was without a role for ten minutes', async () => {
+    const ensemble = await Ensemble.start(3)
+    const id = ensemble.leader!
+    const client = await ensemble.client(id)
+    for (let i = 1; i <= 64; i++) client.create(i, `/a${i}`)
+    await ensemble.receive(client, 64)
+    const others = [1, 2, 3].filter((one) => one !== id)
+    for (const one of others) await ensemble.member(one).crash()
+    await ensemble.until('a member without a role', () => ensemble.server(id).role === 'looking')
+    await ensemble.advance(700_000)
+    await ensemble.member(others[0]!).start()
+    await ensemble.until('a role that serves', () => ensemble.server(id).serving)
+    const text = await metricsOf(ensemble.member(id))
+    for (const name of ['updatelatency', 'quorum_ack_latency', 'write_commitproc_time_ms'])
+      expect(valueOf(text, `${name}{quantile="0.5",}`)).toBeNaN()
+    expect(text).toContain('write_per_namespace{key="a1",quantile="0.5",} NaN')
+  })
+
   it('say what the start took, and how many transactions it read', async () => {
     const { fixture, client } = await TestServer.withClient()
     client.create(1, '/a')
