@@ -254,6 +254,7 @@ export declare class SimulatedConnection implements Connection {
     readonly canReuseBuffers = true;
     readonly owner: ProcessState;
     remoteEnd: SimulatedConnection;
+    peer: PeerIdentity | undefined;
     readonly isInitiator: boolean;
     readonly id: number;
     lastArrival: number;
@@ -371,7 +372,7 @@ export declare class SimulatedNetwork {
     resolve(name: string, from: HostState): HostState | undefined;
     bind(owner: ProcessState, port: number, accepted: (connection: Connection) => void): number | undefined;
     unbind(owner: ProcessState, port: number): void;
-    connect(owner: ProcessState, to: Address, signal: AbortSignal | undefined): Promise<Connection>;
+    connect(owner: ProcessState, to: Address, signal: AbortSignal | undefined, peer?: PeerIdentity): Promise<Connection>;
     processEnded(ended: ProcessState, kind: CrashKind): void;
     send(from: SimulatedConnection, packet: Packet): void;
     remove(connection: SimulatedConnection): void;

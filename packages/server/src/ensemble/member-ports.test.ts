@@ -30,7 +30,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** A clock on which time passes for the checks of certificate files when the test says so, and else by itself. */
+/** A clock on which time passes for the checks of certificate files when the test says so, and otherwise as in the platform. */
 class TestClock implements Clock {
   #now = 0
   #checks: { readonly at: number; readonly action: () => void }[] = []

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 const folder = new URL('../../../server/fixtures/', import.meta.url)
 
 /** The release whose files and packets are to be written; undefined in an ordinary run of the tests. */
-export const writtenRelease = process.env['RELEASE']
+export const writtenRelease = process.env['ZABRA_RELEASE']
 
 /** The releases whose files and packets are kept. */
 export const releases: readonly string[] = readdirSync(folder)
