@@ -752,6 +752,10 @@ export interface System {
     residentMemory(): number;
     maxEventLoopDelay?(): number;
     maxGcPause?(): number;
+    longHolds?(): {
+        readonly count: number;
+        readonly last: readonly number[];
+    };
     eventLoopDelays?(): Pauses;
     cpuTime?(): number;
     eventLoopActive?(): number;

@@ -19,6 +19,11 @@ export interface System {
   maxEventLoopDelay?(): number
   /** Returns the longest garbage collection since `resetPauses`, in milliseconds. Absent where the platform cannot measure it. */
   maxGcPause?(): number
+  /**
+   * Returns how often the event loop was held for over 100 ms since the start of the process, and the last of these times in milliseconds, at
+   * most 100, each at most 10 too low. Absent where the platform cannot measure it.
+   */
+  longHolds?(): { readonly count: number; readonly last: readonly number[] }
   /** Returns the delays of the event loop. Absent where the platform cannot measure it. */
   eventLoopDelays?(): Pauses
   /** Returns the processor time of the process in milliseconds. Absent where the platform cannot measure it. */
@@ -27,7 +32,7 @@ export interface System {
   eventLoopActive?(): number
   /** Returns the garbage collections of each kind, such as `minor`. Absent where the platform cannot measure it. */
   gcPauses?(): ReadonlyMap<string, Pauses>
-  /** Resets `maxEventLoopDelay` and `maxGcPause`. */
+  /** Resets `maxEventLoopDelay` and `maxGcPause`, and not `longHolds`. */
   resetPauses?(): void
   /** Returns the bytes of JavaScript objects, garbage included, and of memory outside the heap that they own, such as buffers. */
   heap?(): { readonly used: number; readonly external: number }

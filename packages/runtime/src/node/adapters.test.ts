@@ -118,6 +118,23 @@ describe('nodeSystem and nodeRandom', () => {
     expect(nodeSystem.maxEventLoopDelay!()).toBe(0)
   })
 
+  it('longHolds has each time for which the event loop was held for over 100 ms, also after resetPauses', async () => {
+    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+    nodeSystem.resetPauses!()
+    const before = nodeSystem.longHolds!().count
+    const { count } = nodeSystem.eventLoopDelays!()
+    while (nodeSystem.eventLoopDelays!().count === count) await nextTurn()
+    const end = performance.now() + 150
+    while (performance.now() < end);
+    await nextTurn()
+    await nextTurn()
+    nodeSystem.resetPauses!()
+    const holds = nodeSystem.longHolds!()
+    expect(holds.count).toBeGreaterThan(before)
+    expect(Math.max(...holds.last)).toBeGreaterThanOrEqual(140)
+    expect(nodeSystem.longHolds!().count).toBe(holds.count)
+  })
+
   it('maxGcPause is the longest garbage collection since resetPauses, which leaves gcPauses and eventLoopDelays', async () => {
     nodeSystem.resetPauses!()
     const counts = (): number[] => [...nodeSystem.gcPauses!().values()].map(({ count }) => count)

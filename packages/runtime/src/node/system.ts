@@ -12,9 +12,32 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
  */
 const DELAY_RESOLUTION_MS = 10
 let delays: IntervalHistogram | undefined
-/** The one that can be reset. Both begin in one turn, so their timers wake the process together. */
-let delaysSinceReset: IntervalHistogram | undefined
+/** The one that is reset each time when it is looked at. Both begin in one turn, so their timers wake the process together. */
+let newDelays: IntervalHistogram | undefined
+let maxDelay = 0
 let maxPause = 0
+
+/** Holds of the event loop of more milliseconds are kept one by one, and so many of them. */
+const LONG_HOLD_MS = 100
+const KEPT_HOLDS = 100
+let holdCount = 0
+let lastHolds: number[] = []
+
+/** Takes the longest delay, and the long ones, since the last look. */
+function takeNewDelays(): void {
+  if (newDelays === undefined || newDelays.count === 0) return
+  const { count, max } = newDelays
+  maxDelay = Math.max(maxDelay, max / 1e6 - DELAY_RESOLUTION_MS)
+  for (let rank = 0; rank < Math.min(count, KEPT_HOLDS); rank++) {
+    // The longest one first: a percentile by its rank is one value.
+    const ms = newDelays.percentile((100 * (count - rank)) / count) / 1e6 - DELAY_RESOLUTION_MS
+    if (ms <= LONG_HOLD_MS) break
+    holdCount++
+    lastHolds.push(ms)
+  }
+  lastHolds = lastHolds.slice(-KEPT_HOLDS)
+  newDelays.reset()
+}
 
 /** Upper bounds of the buckets of `PauseCounts`, in milliseconds. */
 const BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
@@ -106,15 +129,22 @@ export const nodeSystem: System = {
     ]
   },
   residentMemory: () => process.memoryUsage.rss(),
-  maxEventLoopDelay: () => Math.max(0, (delaysSinceReset?.max ?? 0) / 1e6 - DELAY_RESOLUTION_MS),
+  maxEventLoopDelay() {
+    takeNewDelays()
+    return maxDelay
+  },
+  longHolds() {
+    takeNewDelays()
+    return { count: holdCount, last: lastHolds }
+  },
   resetPauses() {
     if (delays === undefined) {
       delays = monitorDelays()
-      delaysSinceReset = monitorDelays()
+      newDelays = monitorDelays()
       watchCollections()
     }
-    delaysSinceReset!.reset()
-    maxPause = 0
+    takeNewDelays()
+    maxDelay = maxPause = 0
   },
   maxGcPause: () => maxPause,
   gcPauses: () => collections,
