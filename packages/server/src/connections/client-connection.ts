@@ -111,7 +111,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]
     const { juteMaxBufferBytes: maxLength, juteMaxBufferExtraBytes: extra } = settings
     this.#reader = new Reader(undefined, 0, 0, maxLength + extra)
-    this.flow = new FlowControl(wire, { sends: service.slicedWork, onSent: () => this.#onSent() })
+    this.flow = new FlowControl(wire, {
+      sends: service.slicedWork,
+      onSent: () => this.#onSent(),
+      unsent: service.stats.unsentBytes,
+    })
     this.replyWriter = new ReplyWriter(service, this)
     this.requests = new RequestProcessor(service, this, this.#reader)
     // A web page could otherwise send commands: the bytes of a WebSocket are under its control.

@@ -19,6 +19,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { AuditLog } from '../audit/index.ts'
 import { AuthPolicy } from './auth-policy.ts'
 import type { ClientChannel } from './client-channel.ts'
+import { CommitTurns } from './commit-turns.ts'
 import { ConnectionRegistry } from './connection-registry.ts'
 import { dataLimits } from './data-limits.ts'
 import { DeferredReads } from './deferred-reads.ts'
@@ -26,6 +27,7 @@ import { RequestThrottler, type ThrottledChannel } from './flow-control.ts'
 import { FlushQueue } from './flush-queue.ts'
 import { inSlices, inTurns } from '../core/in-slices.ts'
 import { LaterTurns } from '../core/later-turns.ts'
+import { LineCounts } from './line-counts.ts'
 import { PipelineRoom } from './pipeline-room.ts'
 import type { Command } from './protocol-detector.ts'
 import { MemberChanges } from './member-changes.ts'
@@ -130,6 +132,8 @@ export class ClientService {
   readonly throttler: RequestThrottler
   readonly deferredReads: DeferredReads
   readonly pipelineRoom: PipelineRoom
+  /** The requests without a reply, of all connections. */
+  readonly lines = new LineCounts()
   /** Connections that are not read because too many bytes of their requests wait. */
   readonly backlogged = new Set<ClientChannel>()
   readonly turnShares: TurnShares
@@ -159,6 +163,7 @@ export class ClientService {
   isDraining = false
   /** When the current turn began, on the monotonic clock. */
   turnTime = 0
+  readonly #commitTurns: CommitTurns
   readonly #laterTurns: LaterTurns
   readonly #sessionIds: SessionIdGenerator
   readonly #onFailure: (error: unknown) => void
@@ -200,6 +205,13 @@ export class ClientService {
     this.#sessionIds = sessionIds
     this.#onFailure = onFailure
     const { clock, logger, system } = platform
+    this.#commitTurns = new CommitTurns({
+      tree,
+      clock,
+      stats,
+      lines: this.lines,
+      pipeline: () => this.pipeline,
+    })
     this.#laterTurns = new LaterTurns({ clock, runTurn: (action) => this.runTurn(action) })
     const runLater = (action: () => void): void => this.runLater(action)
     if (hasLocalSessions || isReadOnly)
@@ -228,6 +240,7 @@ export class ClientService {
       outstanding: () => this.pipeline.outstanding,
       limit: outstandingLimit,
       stats,
+      now: () => this.turnTime,
       runLater,
     })
     this.flushQueue = new FlushQueue(runLater, () => clock.monotonic(), stats.watches.latency)
@@ -272,6 +285,7 @@ export class ClientService {
           createParts: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
           onQuotaExceeded,
+          changes: stats.changes,
           ...limits,
         }),
       defer: runLater,
@@ -325,6 +339,7 @@ export class ClientService {
     try {
       action()
       if (this.#depth === 1 && !this.#isStopped) {
+        this.#commitTurns.ended(this.turnTime)
         // A write of any connection may have completed, which frees room for the writes of throttled ones.
         this.throttler.release()
         this.flushQueue.flush()

@@ -1,5 +1,6 @@
 import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
+import type { Histogram } from '../core/histogram.ts'
 import type { PieceWriter } from '../core/piece-writer.ts'
 import type { Session } from '../core/sessions/index.ts'
 import { ITEMS_PER_TURN } from '../core/in-slices.ts'
@@ -32,6 +33,8 @@ export interface FlowControlOptions {
   readonly sends: { add(step: () => boolean): void }
   /** Called after a step that has handed bytes to the socket. */
   readonly onSent: () => void
+  /** Gets the bytes that are not sent, each time that the socket takes no more. */
+  readonly unsent?: Histogram
 }
 
 /** Writes the bytes to one client, and reads from it while no reason to pause holds. */
@@ -83,7 +86,10 @@ export class FlowControl {
     this.#forgetSent()
     if (this.#waiting.length > 0 || writer.hasAttachments || writer.length > WRITE_BYTES)
       this.#send(writer.takePieces())
-    else if (!flushWriter(writer, this.#wire)) this.isBackpressured = true
+    else if (!flushWriter(writer, this.#wire)) {
+      this.isBackpressured = true
+      this.#options.unsent?.add(this.unsentBytes)
+    }
   }
 
   /** Goes on after the socket has sent its bytes. Returns whether none are left. */
@@ -140,6 +146,7 @@ export class FlowControl {
     }
     this.#waiting.splice(0, sent)
     this.isBackpressured = !hasRoom || this.#waiting.length > 0
+    if (!hasRoom) this.#options.unsent?.add(this.unsentBytes)
     return hasRoom && this.#waiting.length > 0
   }
 
@@ -203,7 +210,9 @@ export interface RequestThrottlerOptions {
   readonly outstanding: () => number
   /** Returns how many of them are allowed now. */
   readonly limit: () => number
-  readonly stats: Pick<ServerStats, 'requestsThrottled'>
+  readonly stats: Pick<ServerStats, 'requestsThrottled' | 'throttledTime'>
+  /** Returns when the current turn began, on the monotonic clock. */
+  readonly now: () => number
   /** Runs a function in a later turn, each of which ends with a `release`. */
   readonly runLater: (action: () => void) => void
 }
@@ -211,8 +220,8 @@ export interface RequestThrottlerOptions {
 /** Stops reading the connections of writing clients while too many writes are in flight (`globalOutstandingLimit`). */
 export class RequestThrottler {
   readonly #options: RequestThrottlerOptions
-  /** In the order in which they were throttled. */
-  readonly #throttled = new Set<ThrottledChannel>()
+  /** In the order in which they were throttled, with the time of that. */
+  readonly #throttled = new Map<ThrottledChannel, number>()
   /** Whether a later turn releases more. */
   #isReleasing = false
 
@@ -224,27 +233,30 @@ export class RequestThrottler {
   throttle(channel: ThrottledChannel): void {
     if (!this.#isOverloaded()) return
     this.#options.stats.requestsThrottled++
-    this.#throttled.add(channel)
+    if (!this.#throttled.has(channel)) this.#throttled.set(channel, this.#options.now())
     channel.flow.pause(PauseReason.overload)
   }
 
   /** Reads throttled connections again, some in each turn, the first ones first, unless the server is still overloaded. */
   release(): void {
     if (this.#throttled.size === 0 || this.#isReleasing || this.#isOverloaded()) return
+    const { stats, now, runLater } = this.#options
+    const [first] = this.#throttled.values()
+    stats.throttledTime.add(now() - first!)
     let left = ITEMS_PER_TURN
-    for (const channel of this.#throttled) {
+    for (const channel of this.#throttled.keys()) {
       if (left-- === 0) break
       this.#throttled.delete(channel)
       channel.flow.resume(PauseReason.overload)
     }
     if (this.#throttled.size === 0) return
     this.#isReleasing = true
-    this.#options.runLater(() => (this.#isReleasing = false))
+    runLater(() => (this.#isReleasing = false))
   }
 
   /** The connections that are not read: their pings wait in the sockets. */
   get channels(): Iterable<ThrottledChannel> {
-    return this.#throttled
+    return this.#throttled.keys()
   }
 
   get size(): number {

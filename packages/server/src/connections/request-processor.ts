@@ -69,7 +69,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     this.#service = service
     this.#client = client
     this.#reader = reader
-    this.#queue = new RequestQueue(service.bufferPool, service.pipelineRoom)
+    this.#queue = new RequestQueue(service.bufferPool, service.pipelineRoom, service.lines)
   }
 
   get origin(): ClientOrigin | undefined {
@@ -226,7 +226,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   }
 
   onApplied(write: AcceptedWrite, err: number): void {
-    if (!this.#isOpen()) return this.#queue.releaseAbandoned()
+    if (!this.#isOpen()) return this.#dropResult()
     const { stats, platform } = this.#service
     const { zxid } = write.logged.header
     if (stats.stages.isSampled(zxid)) stats.stages.applied(zxid, write.startedAt, platform.clock.monotonic())
@@ -276,6 +276,12 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
 
   #isOpen(): boolean {
     return this.#client.phase === 'open'
+  }
+
+  /** Takes the result of a request whose connection is closed. */
+  #dropResult(): void {
+    this.#service.stats.staleReplies++
+    this.#queue.releaseAbandoned()
   }
 
   /** Submits a write to the pipeline. Returns its place in the queue: a request in flight, or a refused one. */
@@ -363,6 +369,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const current = this.#client.identities
     this.#client.identities = identities
     this.#queue.shift()
+    this.#service.lines.answered(this.#service.turnTime - startedAt)
     this.#read(xid, type, first.readBody(this.#reader), startedAt, first)
     this.#client.identities = current
   }
@@ -598,7 +605,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
   #shiftInFlight(type: number, xid?: number): QueuedRequest | undefined {
     while (this.#isOpen() && this.#queue.isReady) this.#processFirst()
     if (!this.#isOpen()) {
-      this.#queue.releaseAbandoned()
+      this.#dropResult()
       return undefined
     }
     const first = this.#queue.shift()

@@ -3,6 +3,7 @@ import { ATTACHED_BYTES } from '../core/operations/index.ts'
 import { CHUNK_THRESHOLD } from '../core/reads/index.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Identity } from '../core/types.ts'
+import { LineCounts } from './line-counts.ts'
 import type { PipelineRoom } from './pipeline-room.ts'
 
 const NO_IDENTITIES: readonly Identity[] = []
@@ -194,6 +195,7 @@ const MAX_PIPELINE_BYTES = 1 << 19
 export class RequestQueue {
   readonly #pool: BufferPool
   readonly #room: Pick<PipelineRoom, 'take' | 'release'>
+  readonly #counts: LineCounts
   /** The buffer for the next body, and how many of its bytes are used. */
   #buffer: PooledBuffer | undefined
   #used = 0
@@ -215,10 +217,11 @@ export class RequestQueue {
   /** The `pipelineBytes` of the requests in flight of a closed connection. */
   readonly #abandoned = new RingBuffer(0)
 
-  /** Takes the buffers of deferred bodies from `pool`. Requests in flight take `room`. */
-  constructor(pool: BufferPool, room: Pick<PipelineRoom, 'take' | 'release'>) {
+  /** Takes the buffers of deferred bodies from `pool`. Requests in flight take `room`; `counts` has the requests of all sessions. */
+  constructor(pool: BufferPool, room: Pick<PipelineRoom, 'take' | 'release'>, counts = new LineCounts()) {
     this.#pool = pool
     this.#room = room
+    this.#counts = counts
   }
 
   get length(): number {
@@ -275,6 +278,8 @@ export class RequestQueue {
   }
 
   push(request: QueuedRequest): void {
+    this.#counts.joined++
+    if (this.length === 0) this.#counts.begun++
     this.#requests.push(request)
     this.#count(request)
   }
@@ -317,6 +322,8 @@ export class RequestQueue {
     const first = this.#requests.shift()
     if (first === undefined) return undefined
     this.#uncount(first)
+    this.#counts.left++
+    if (this.length === 0) this.#counts.drained++
     if (this.#firstDeferredIndex > 0) this.#firstDeferredIndex--
     return first
   }
@@ -344,7 +351,9 @@ export class RequestQueue {
     for (let index = 0; index < this.length; index++) {
       const request = this.#requests.at(index)!
       if (!isWaiting(request)) this.#abandoned.push(request.pipelineBytes)
+      else if (isDeferredRead(request)) this.#counts.reads--
     }
+    this.#counts.dropped(this.length)
     this.#requests.clear()
     this.#firstDeferredIndex =
       this.deferredCount =
@@ -364,7 +373,10 @@ export class RequestQueue {
 
   #count(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount++
-    else if (request.body !== undefined) this.#deferredReads += request.weight
+    else if (request.body !== undefined) {
+      this.#deferredReads += request.weight
+      this.#counts.reads++
+    }
     if (isWaiting(request)) this.#waiting++
     if (request.syncBody !== undefined) this.pendingSyncs++
     this.#bodyBytes += bodyBytesOf(request)
@@ -376,7 +388,10 @@ export class RequestQueue {
 
   #uncount(request: QueuedRequest): void {
     if (isDeferredWrite(request)) this.deferredCount--
-    else if (request.body !== undefined) this.#deferredReads -= request.weight
+    else if (request.body !== undefined) {
+      this.#deferredReads -= request.weight
+      this.#counts.reads--
+    }
     if (isWaiting(request)) this.#waiting--
     if (request.syncBody !== undefined) this.pendingSyncs--
     this.#bodyBytes -= bodyBytesOf(request)
@@ -394,5 +409,7 @@ const isWaiting = ({ body, err }: QueuedRequest): boolean => body !== undefined 
 /** Whether a request is a deferred write or sync. */
 const isDeferredWrite = ({ body, canStartEarly }: QueuedRequest): boolean =>
   canStartEarly && body !== undefined
+const isDeferredRead = ({ body, canStartEarly }: QueuedRequest): boolean =>
+  !canStartEarly && body !== undefined
 const bodyBytesOf = ({ from, to, syncBody }: QueuedRequest): number =>
   to - from + (syncBody === undefined ? 0 : syncBody.length)

@@ -1,9 +1,11 @@
-import type { HandshakeStats } from '@zabra/runtime'
+import type { HandshakeStats, System } from '@zabra/runtime'
 import { Histogram, summaryOfBoth, type Summary } from '../core/histogram.ts'
+import type { ChangeCounts } from '../core/prepare/index.ts'
 import { Statistics } from '../core/statistics.ts'
 import { WatchStats } from '../core/watches/index.ts'
 import { WriteStages } from '../core/write-stages.ts'
 import { CLOSE_CAUSES, type CloseCause } from './close-cause.ts'
+import { CommitStats } from './commit-stats.ts'
 import { EnsembleStats } from './ensemble-stats.ts'
 import { RequestCounts } from './request-counts.ts'
 
@@ -50,6 +52,9 @@ export class ServerStats extends Statistics {
   readonly requests = new RequestCounts()
   readonly ensemble = new EnsembleStats()
   readonly watches = new WatchStats()
+  readonly commits = new CommitStats()
+  /** Pending changes of the data, on a server that prepares writes. Kept by `reset`. */
+  readonly changes: ChangeCounts = { added: 0, removed: 0 }
   /** Kept by `reset`. */
   readonly stages = new WriteStages()
   /** Connections and sessions that were refused; all reasons are there from the begin. Kept by `reset`. */
@@ -94,6 +99,16 @@ export class ServerStats extends Statistics {
   /** Connections that sent no request in time. */
   sessionlessExpired = 0
   requestsThrottled = 0
+  /** Milliseconds for which a connection was not read: of the first one that is read again in a turn. */
+  readonly throttledTime = new Histogram()
+  /** Bytes that a client had not read, when its socket took no more. */
+  readonly unsentBytes = new Histogram()
+  /** Times for which the event loop was held, each over 100 ms. */
+  readonly holds = new Histogram()
+  /** How many of the process have been looked at. A private field, so that `reset` keeps it. */
+  #holdsSeen = 0
+  /** Results of requests whose connections were closed. */
+  staleReplies = 0
   largeRequestsRejected = 0
   snapshotErrors = 0
   snapshotsRateLimited = 0
@@ -116,6 +131,15 @@ export class ServerStats extends Statistics {
     return summaryOfBoth(this.readLatency, this.updateLatency)
   }
 
+  /** Records the times for which the event loop was held since the last call. */
+  recordHolds(longHolds: ReturnType<NonNullable<System['longHolds']>> | undefined): void {
+    if (longHolds === undefined) return
+    const { count, last } = longHolds
+    const fresh = Math.min(last.length, count - this.#holdsSeen)
+    this.#holdsSeen = count
+    for (const ms of fresh > 0 ? last.slice(-fresh) : []) this.holds.add(ms)
+  }
+
   /** Records what the recovery at the start took, in milliseconds, and its transactions. */
   recordStart({ snapshotMs, logMs, replayed }: StartTimes): void {
     this.startup.snapshotMs.add(snapshotMs)
@@ -128,6 +152,7 @@ export class ServerStats extends Statistics {
     super.reset()
     this.ensemble.reset()
     this.watches.reset()
+    this.commits.reset()
     this.lastResponseSize = this.minResponseSize = this.maxResponseSize = -1
   }
 
@@ -135,6 +160,7 @@ export class ServerStats extends Statistics {
     super.rotate()
     this.ensemble.rotate()
     this.watches.rotate()
+    this.commits.rotate()
     this.stages.rotate()
     for (const values of Object.values(this.startup)) values.rotate()
   }

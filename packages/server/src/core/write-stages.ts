@@ -45,6 +45,12 @@ export class WriteStages {
   readonly untilCommitted = new Histogram()
   /** From the commit until the reply is handed to the socket. */
   readonly untilAnswered = new Histogram()
+  /** From the commit until it is applied, of writes of other servers. */
+  readonly untilAppliedOfOthers = new Histogram()
+  /** To hand a transaction that is prepared to the log and to all learners. */
+  readonly proposing = new Histogram()
+  /** To prepare the end of a session: of each one. */
+  readonly endOfSession = new Histogram()
   readonly #zxids = new Float64Array(SLOTS)
   readonly #proposed = new Float64Array(SLOTS)
   /** When the preparation of the measured ones began. */
@@ -103,6 +109,12 @@ export class WriteStages {
     this.#unsent.push({ committedAt: now - times.apply, appliedAt: now })
   }
 
+  /** Measures a write of another server that is applied. */
+  appliedOfOther(zxid: Zxid, now: number): void {
+    const commit = this.#commits.indexOf(zxid)
+    if (commit !== -1) this.untilAppliedOfOthers.add(Math.max(0, now - this.#commits.ends[commit]!))
+  }
+
   /** Whether replies wait for `sent`. */
   get hasUnsent(): boolean {
     return this.#unsent.length > 0
@@ -118,8 +130,8 @@ export class WriteStages {
 
   /** Begins a new part of the window over which metrics report percentiles. */
   rotate(): void {
-    const whole = [this.untilDurable, this.untilCommitted, this.untilAnswered]
-    for (const values of [...Object.values(this.latencies), ...whole]) values.rotate()
+    for (const values of [...Object.values(this.latencies), ...Object.values(this)])
+      if (values instanceof Histogram) values.rotate()
   }
 
   /** Returns the times of a write that was applied at `appliedAt`; `reply` ends at `sentAt`. */

@@ -11,6 +11,7 @@ import {
   type SyncPlan,
 } from '../core/zab/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
+import { ServerStats } from '../connections/stats.ts'
 import { defaults } from '../settings/index.ts'
 import type { SnapshotSource } from '../database/index.ts'
 import { ForwardedBytes } from './forwarded-bytes.ts'
@@ -45,6 +46,7 @@ async function fixture({ isNamed = true } = {}) {
     platform: { clock },
     membership: { member: () => (isNamed ? {} : undefined) },
     security: { isAuthenticated: () => false },
+    stats: new ServerStats(),
   } as unknown as MemberContext
   const learner = new LearnerConnection(1, 2, await network.connect({ host: 'x', port: 1 }), context, {
     received: (read) => read(),

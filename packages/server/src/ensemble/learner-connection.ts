@@ -19,6 +19,7 @@ import type { ObserverReport, PeerReport } from '../connections/role-metrics.ts'
 import type { MemberContext } from './context.ts'
 import type { ForwardedBytes } from './forwarded-bytes.ts'
 import { isBelieved } from './forwarded-identities.ts'
+import { PacketQueueStats } from './packet-queue-stats.ts'
 import { MAX_UNKNOWN_SERVERS } from './quorum-port.ts'
 import { ReadScheduler } from './read-scheduler.ts'
 import { PeerConnection } from './peer-connection.ts'
@@ -115,7 +116,7 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     context: MemberContext,
     events: LearnerConnectionEvents,
   ) {
-    const { settings, platform } = context
+    const { settings, platform, membership, stats } = context
     this.id = id
     this.serverId = serverId
     this.accepted = connection
@@ -152,6 +153,10 @@ export class LearnerConnection implements ObserverReport, PeerReport {
       connection,
       clock: platform.clock,
       maxUnsentBytes: settings.maxUnsentBytes,
+      // Any program may claim an id: those of members are bounded.
+      queueStats: new PacketQueueStats(platform.clock, () =>
+        membership.member(serverId) !== undefined ? stats.ensemble.packetQueueOf(serverId) : undefined,
+      ),
       received: (chunk) =>
         events.received(() => {
           splitter.push(chunk)

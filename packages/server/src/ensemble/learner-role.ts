@@ -142,6 +142,8 @@ export class LearnerRole implements ActiveRole {
   #lastCommitted: Zxid = 0
   #committedHalfATickAgo: Zxid = 0
   #committedATickAgo: Zxid = 0
+  /** The transaction whose acknowledgement is measured, one at a time, and the time of the leader in it. */
+  #awaitsAck: { readonly zxid: Zxid; readonly time: number } | undefined
   /** Whether the leader has sent anything. */
   #hasReceived = false
   /** Whether it was synced with the leader. */
@@ -500,13 +502,13 @@ export class LearnerRole implements ActiveRole {
     const { ensemble, stages } = this.#context.stats
     if (work.do === 'append') {
       ensemble.learnerProposalsReceived += work.payloads.length
-      if (this.isSynced) this.#recordAges(work.payloads, ensemble.proposalLatency)
+      if (this.isSynced) this.#recordProposals(work.first, work.payloads)
     } else if (work.do === 'commit') {
       ensemble.learnerCommitsReceived += work.payloads.length
       this.#lastCommitted = work.first + work.payloads.length - 1
       stages.committed(this.#lastCommitted, this.#context.platform.clock.monotonic())
       if (this.isSynced) this.#recordAges(work.payloads, ensemble.propagationLatency)
-    }
+    } else if (work.do === 'ack' && this.#awaitsAck !== undefined) this.#recordAck(work.last)
     const isSynchronous =
       work.do === 'append' || work.do === 'ack' || (work.do === 'commit' && this.#clients !== undefined)
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
@@ -522,6 +524,21 @@ export class LearnerRole implements ActiveRole {
     const age = now - timeOf(payloads[0]!)
     if (age >= 0) ages.add(age)
     this.#context.stats.ensemble.clockAhead.add(now - timeOf(payloads.at(-1)!))
+  }
+
+  #recordProposals(first: Zxid, payloads: readonly Uint8Array[]): void {
+    this.#recordAges(payloads, this.#context.stats.ensemble.proposalLatency)
+    this.#awaitsAck ??= { zxid: first, time: timeOf(payloads[0]!) }
+    this.#observers?.proposed(first)
+  }
+
+  /** Measures how old the transaction is whose acknowledgement is awaited, if it is acknowledged now. */
+  #recordAck(last: Zxid): void {
+    const { zxid, time } = this.#awaitsAck!
+    if (zxid > last) return
+    this.#awaitsAck = undefined
+    const age = this.#context.platform.clock.wall() - time
+    if (age >= 0) this.#context.stats.ensemble.ackCreationLatency.add(age)
   }
 
   #perform(work: LearnerWork): void | Promise<void> {

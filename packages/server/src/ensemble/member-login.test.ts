@@ -31,6 +31,11 @@ const sasl = {
 } satisfies Partial<ServerSettings>
 const secret = { ...plain, quorumSecret: 'x'.repeat(40) } satisfies Partial<ServerSettings>
 const MAGIC = '5f2435013501edcc'
+/** Returns the logins that were proved, refused and left out, at all members. */
+const logins = (): number[] => {
+  const { loginsProved, loginsRefused, loginsSkipped } = fixture.stats
+  return [loginsProved, loginsRefused, loginsSkipped]
+}
 
 /** Connects to the quorum port of server 1 as a learner. */
 function connect(
@@ -58,6 +63,7 @@ describe.each([
     expect(await two.messages(1)).toEqual(['1: from 1'])
     two.connections.send(1, text('from 2'))
     expect(await one.messages(1)).toEqual(['2: from 2'])
+    expect([logins()[0]! > 0, logins()[1], logins()[2]]).toEqual([true, 0, 0])
     expect([one.authenticated, two.authenticated]).toEqual([new Set([2]), new Set([1])])
   })
 
@@ -95,6 +101,7 @@ describe.each([
       /^warn A connection to the election port was closed/,
     )
     expect([stranger.received, one.received]).toEqual(['', []])
+    expect(logins()).toEqual([0, 1, 0])
   })
 
   it('refuse a login that is held open or too large', async () => {
@@ -134,6 +141,7 @@ describe('a login by SASL', () => {
     two.connections.send(1, text('x'))
     expect(await one.messages(1)).toEqual(['2: x'])
     expect(one.authenticated).toEqual(new Set())
+    expect(logins()).toEqual([0, 0, 1])
   })
 
   it('as the user of another server is refused', async () => {
@@ -141,6 +149,7 @@ describe('a login by SASL', () => {
     const two = await fixture.elections(2, sasl)
     two.connections.send(1, text('x'))
     expect(await one.log.matching(/was closed/)).toContain('expected the user one for server 2, got two')
+    expect(logins().slice(0, 2)).toEqual([0, 1])
     expect(one.received).toEqual([])
   })
 

@@ -12,6 +12,7 @@ import {
   type TlsOptions,
 } from '@zabra/runtime'
 import { CertificateReload, storeOf } from '../connections/certificates.ts'
+import type { EnsembleStats } from '../connections/ensemble-stats.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { usesQuorumTls, type ServerSettings } from '../settings/index.ts'
 import { namesHost, namesOf } from './certificate-names.ts'
@@ -42,6 +43,7 @@ export class MemberSecurity {
   readonly #reload: CertificateReload | undefined
   readonly #logger: Platform['logger']
   readonly #login: LoginMethod | undefined
+  readonly #stats: LoginStats
   readonly #logins = new WeakMap<Connection, AcceptedLogin>()
   readonly #authenticated = new WeakSet<Connection>()
 
@@ -49,9 +51,11 @@ export class MemberSecurity {
     settings: ServerSettings,
     platform: Pick<Platform, 'clock' | 'logger' | 'network' | 'networkFactories' | 'random'>,
     membership: Pick<Membership, 'addressesOf'>,
+    stats: LoginStats,
   ) {
     this.#settings = settings
     this.#membership = membership
+    this.#stats = stats
     this.#logger = platform.logger
     const tlsOptions = memberTlsOptions(settings)
     const tls = tlsOptions === undefined ? undefined : createTls(tlsOptions, platform)
@@ -89,7 +93,7 @@ export class MemberSecurity {
   /** Returns the reader of the login with which an accepted connection begins; undefined where none is asked for. */
   acceptLogin(connection: Connection, port: MemberPort): LoginReader | undefined {
     const reader = this.#login?.accept(connection, port)
-    return reader && { push: (chunk) => this.#onLogin(connection, reader.push(chunk)) }
+    return reader && { push: (chunk) => this.#readLogin(connection, reader, chunk) }
   }
 
   /** Returns why an accepted connection, after its login, may not belong to a server; undefined when it may. */
@@ -100,7 +104,14 @@ export class MemberSecurity {
         connection.remote.host,
       ]) ?? login?.refusalOf(id)
     if (reason === undefined && login?.isAuthenticated === true) this.#authenticated.add(connection)
+    if (login !== undefined) this.#countLogin(login, reason)
     return reason
+  }
+
+  #countLogin({ isAuthenticated }: AcceptedLogin, refusal: string | undefined): void {
+    if (refusal !== undefined) this.#stats.loginsRefused++
+    else if (isAuthenticated) this.#stats.loginsProved++
+    else this.#stats.loginsSkipped++
   }
 
   /**
@@ -131,9 +142,16 @@ export class MemberSecurity {
     return this.#authenticated.has(connection)
   }
 
-  #onLogin(connection: Connection, login: AcceptedLogin | undefined): AcceptedLogin | undefined {
-    if (login !== undefined) this.#logins.set(connection, login)
-    return login
+  #readLogin(connection: Connection, reader: LoginReader, chunk: Uint8Array): AcceptedLogin | undefined {
+    try {
+      const login = reader.push(chunk)
+      if (login === undefined) return undefined
+      this.#logins.set(connection, login)
+      return login
+    } catch (error) {
+      this.#stats.loginsRefused++
+      throw error
+    }
   }
 
   /** `unknownHosts` are the hosts that stand for those of a server which no configuration names. */
@@ -197,6 +215,9 @@ export class MemberSecurity {
     return [...new Set(this.#membership.addressesOf(id, 'quorumPort').map(({ host }) => host))]
   }
 }
+
+/** Counts the logins of members. */
+export type LoginStats = Pick<EnsembleStats, 'loginsProved' | 'loginsRefused' | 'loginsSkipped'>
 
 /** A server that a connection has to lead to. */
 export interface OpenTarget extends LoginTarget {

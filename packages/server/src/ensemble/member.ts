@@ -116,7 +116,7 @@ export class Member implements Server, AdminTarget {
       platform,
       database,
       membership,
-      security: new MemberSecurity(settings, platform, membership),
+      security: new MemberSecurity(settings, platform, membership, stats.ensemble),
       peerAddresses: new PeerAddresses({
         network: platform.network,
         clock,
@@ -186,7 +186,8 @@ export class Member implements Server, AdminTarget {
   }
 
   rotateStatistics(): void {
-    const { stats, database } = this.#context
+    const { stats, database, platform } = this.#context
+    stats.recordHolds(platform.system.longHolds?.())
     stats.rotate()
     database.tree.options.traffic?.rotate()
   }

@@ -85,6 +85,8 @@ export class ObserverMasterRole {
   #hasEnded = false
   /** A committed change of the configuration, until `activated` passes the leader that it designates. */
   #change: { readonly zxid: Zxid; readonly payload: Uint8Array } | undefined
+  /** The proposal whose way is measured, one at a time, and when it arrived, on the monotonic clock. */
+  #measured: { readonly zxid: Zxid; readonly at: number } | undefined
 
   constructor(context: MemberContext, follower: FollowerContext) {
     this.#context = context
@@ -178,6 +180,11 @@ export class ObserverMasterRole {
 
   // Called in the follower's turn
 
+  /** Begins to measure how long a proposal is on the way to observers, which get it once it is committed. */
+  proposed(zxid: Zxid): void {
+    this.#measured ??= { zxid, at: this.#context.platform.clock.monotonic() }
+  }
+
   /** Sends a committed transaction, which is in the window. A change of the configuration is sent by `activated`. */
   committed(zxid: Zxid, payload: Uint8Array): void {
     if (proposedConfiguration(payload) !== undefined) this.#change = { zxid, payload }
@@ -198,8 +205,17 @@ export class ObserverMasterRole {
   }
 
   #inform(type: number, zxid: Zxid, data: Uint8Array): void {
+    const { clock } = this.#context.platform
+    const { relayTime, relayCommitTime } = this.#context.stats.ensemble
+    const begunAt = clock.monotonic()
     for (const id of this.#master.observers) this.#observers.get(id)?.send(type, zxid, data)
     if (this.#master.hasWaitingObservers) this.#mailbox.enqueue({ type: 'committed' })
+    const now = clock.monotonic()
+    relayCommitTime.add(now - begunAt)
+    const measured = this.#measured
+    if (measured === undefined || measured.zxid > zxid) return
+    this.#measured = undefined
+    relayTime.add(now - measured.at)
   }
 
   // Observers

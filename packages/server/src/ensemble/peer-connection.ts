@@ -3,6 +3,7 @@ import type { Cancel, Clock, Connection } from '@zabra/runtime'
 import { flushWriter } from '../connections/flow-control.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import { writePacket } from '../core/zab/index.ts'
+import type { PacketQueueStats } from './packet-queue-stats.ts'
 
 /** Options of a connection of the quorum port, on either side. */
 export interface PeerConnectionOptions {
@@ -12,6 +13,8 @@ export interface PeerConnectionOptions {
   readonly maxUnsentBytes: number
   /** Called with received bytes, in an array of their own. A `ProtocolError` that it throws ends the connection. */
   readonly received: (chunk: Uint8Array) => void
+  /** Measures the packets that wait. */
+  readonly queueStats?: PacketQueueStats
   /** Called when a stream can be continued. */
   readonly drained?: () => void
   /** Called once when the connection is lost or has failed, and not after `close`. */
@@ -54,6 +57,7 @@ export class PeerConnection {
       data: (chunk) => this.receive(new Uint8Array(chunk)),
       drain: () => {
         this.#streamTail = 0
+        options.queueStats?.taken()
         if (this.#isOpen) options.drained?.()
       },
       closed: (cause) => this.#lose(cause?.message ?? 'closed by the other side'),
@@ -83,6 +87,7 @@ export class PeerConnection {
   write(packet: (out: Writer) => void): void {
     if (!this.#isOpen) return
     packet(this.#out)
+    this.#options.queueStats?.added()
     if (this.#isStreaming) this.#limitUnsent(this.#out.length)
     else this.#scheduleFlush()
   }
@@ -108,8 +113,9 @@ export class PeerConnection {
   /** Sends queued packets now. */
   flush(): void {
     if (!this.#isOpen || this.#isStreaming || this.#out.length === 0) return
-    const { connection } = this.#options
-    flushWriter(this.#out, connection)
+    const { connection, queueStats } = this.#options
+    const isTaken = flushWriter(this.#out, connection)
+    queueStats?.flushed(isTaken)
     this.#limitUnsent(connection.bufferedBytes - this.#streamTail)
   }
 

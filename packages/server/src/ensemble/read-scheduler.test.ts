@@ -2,6 +2,7 @@ import { Writer } from '@zabra/protocol'
 import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
 import { describe, expect, it, vi } from 'vitest'
 import { PacketType, writePacket } from '../core/zab/index.ts'
+import { ServerStats } from '../connections/stats.ts'
 import { defaults } from '../settings/index.ts'
 import type { MemberContext } from './context.ts'
 import { ElectionConnection } from './election-connection.ts'
@@ -53,6 +54,7 @@ const learnerOf = (
     platform: { clock },
     membership: { member: () => (isNamed ? {} : undefined) },
     security: { isAuthenticated: () => false },
+    stats: new ServerStats(),
   } as unknown as MemberContext
   const events = { received: (read: () => void) => read(), packet, progress() {}, lost }
   return new LearnerConnection(1, 2, connection, context, events)

@@ -5,6 +5,7 @@ import { createOf } from '../core/testing/create-of.ts'
 import { SESSION_USER_XID, Tree } from '../core/tree/index.ts'
 import type { Digest, Txn, Zxid } from '../core/types.ts'
 import { runToEnd } from '../core/steps.ts'
+import { WriteStages } from '../core/write-stages.ts'
 import { ApplyQueue, type ApplyQueueOptions } from './apply-queue.ts'
 import type { AcceptedWrite, WriteCallback } from './types.ts'
 
@@ -24,6 +25,7 @@ function given({ forgetSteps = 1 } = {}) {
     clock: new ManualClock(),
     defer: (action: () => void) => deferred.push(action),
     hasDeferredReads: () => false,
+    stages: new WriteStages(),
     preparer: { forgetApplied: () => --left <= 0 },
     lastZxid: 0,
     applySession: (id: bigint, txn: Txn, its: WriteCallback | undefined) =>

@@ -3,6 +3,7 @@ import { ManualClock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { Tree } from '../core/tree/index.ts'
 import type { ErrorTxn, Txn } from '../core/types.ts'
+import { WriteStages } from '../core/write-stages.ts'
 import type { AcceptedWrite, WriteCallback } from './types.ts'
 import { ApplyQueue, type ApplyQueueOptions } from './apply-queue.ts'
 import { InFlightWrite } from './in-flight-write.ts'
@@ -27,6 +28,7 @@ class QueueFixture {
       clock: this.clock,
       defer: (action: () => void) => this.#deferred.push(action),
       hasDeferredReads: () => false,
+      stages: new WriteStages(),
       preparer: { forgetApplied: () => true },
       lastZxid: 0,
       applySession: () => {},

@@ -29,7 +29,7 @@ const FORGOTTEN_PER_STEP = STEP * 10
 
 export interface ApplyQueueOptions<L extends NotifiedWatcher> extends Pick<
   PipelineContext<L>,
-  'tree' | 'watchNotifier' | 'defer' | 'hasDeferredReads' | 'clock' | 'onSessionUserStored'
+  'tree' | 'watchNotifier' | 'defer' | 'hasDeferredReads' | 'clock' | 'onSessionUserStored' | 'stages'
 > {
   readonly preparer: Preparer
   /** The last transaction before the first write. */
@@ -77,6 +77,11 @@ export class ApplyQueue<L extends NotifiedWatcher> {
 
   get pendingSyncs(): number {
     return this.#syncs.length
+  }
+
+  /** Counts the committed transactions that are not applied. */
+  get unapplied(): number {
+    return this.isBusy ? Math.max(1, this.#committed - this.#answered) : 0
   }
 
   /** Whether a committed transaction is not applied yet. */
@@ -233,7 +238,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   }
 
   #finish(write: AcceptedWrite, err: number): void {
-    const { tree, applySession, onSessionUserStored } = this.#options
+    const { tree, applySession, onSessionUserStored, stages, clock } = this.#options
     const { header, txn, digest } = write.logged
     if (txn.type === OpCode.createSession || txn.type === OpCode.closeSession)
       applySession(header.sessionId, txn, write.callback)
@@ -243,7 +248,8 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.digests.record(header.zxid)
     // The message is built only on failure.
     if (digest !== undefined && !tree.matches(digest)) failDigest(write.logged)
-    write.callback?.onApplied(write, err)
+    if (write.callback !== undefined) write.callback.onApplied(write, err)
+    else if (stages.isSampled(header.zxid)) stages.appliedOfOther(header.zxid, clock.monotonic())
     this.#answered = header.zxid
   }
 

@@ -102,7 +102,12 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 
   get queues(): Readonly<Record<string, number>> {
-    return { prepare: this.#preparing.length, commit: this.#applyQueue.length, sync: this.pendingSyncs }
+    return {
+      prepare: this.#preparing.length,
+      commit: this.#applyQueue.length,
+      apply: this.#applyQueue.unapplied,
+      sync: this.pendingSyncs,
+    }
   }
 
   get isWritable(): boolean {
@@ -292,6 +297,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#confirmed.abort()
     this.#discarded.abort()
     this.#dropWaiting()
+    this.proposer.preparer.reset()
     return steps
   }
 

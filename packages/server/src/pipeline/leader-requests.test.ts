@@ -27,23 +27,23 @@ describe('LeaderPipeline', () => {
   it('counts requests of its clients until they are answered, wherever they wait', async () => {
     const { write, writeLarge, sync, pipeline, clock, commit, confirms, run, outcomes } =
       await leaderFixture()
-    expect([pipeline.outstanding, pipeline.queues]).toEqual([0, { prepare: 0, commit: 0, sync: 0 }])
+    expect([pipeline.outstanding, pipeline.queues]).toEqual([0, { prepare: 0, commit: 0, apply: 0, sync: 0 }])
     writeLarge(1)
     write(2, create, CREATE)
     // No client waits for these.
     run(() => pipeline.deleteContainer('/a', 0, () => true))
     run(() => pipeline.closeSession(9n, 0, undefined, 0))
-    expect([pipeline.outstanding, pipeline.queues]).toEqual([1, { prepare: 4, commit: 0, sync: 0 }])
+    expect([pipeline.outstanding, pipeline.queues]).toEqual([1, { prepare: 4, commit: 0, apply: 0, sync: 0 }])
     sync(3)
     await clock.untilIdle()
-    expect([pipeline.outstanding, pipeline.queues]).toEqual([2, { prepare: 0, commit: 3, sync: 1 }])
+    expect([pipeline.outstanding, pipeline.queues]).toEqual([2, { prepare: 0, commit: 3, apply: 0, sync: 1 }])
     commit(2)
     await clock.untilIdle()
-    expect([pipeline.outstanding, pipeline.queues]).toEqual([0, { prepare: 0, commit: 1, sync: 1 }])
+    expect([pipeline.outstanding, pipeline.queues]).toEqual([0, { prepare: 0, commit: 1, apply: 0, sync: 1 }])
     commit(3)
     await clock.untilIdle()
     run(confirms[0]!.done)
-    expect(pipeline.queues).toEqual({ prepare: 0, commit: 0, sync: 0 })
+    expect(pipeline.queues).toEqual({ prepare: 0, commit: 0, apply: 0, sync: 0 })
     expect(outcomes).toEqual(['applied 1: 0', 'applied 2: 0', 'synced'])
   })
 

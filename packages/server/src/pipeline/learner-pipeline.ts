@@ -427,7 +427,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 
   #applied(logged: LoggedTxn, request: PendingRequest | undefined, err: number): void {
-    const { tree, leader, stages } = this.#options
+    const { tree, leader, stages, clock } = this.#options
     const { header, txn, digest } = logged
     this.#applySession(header.sessionId, txn, request?.callback)
     // The next role begins with this tree, and with its sessions.
@@ -439,7 +439,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
       this.end()
       return leader.reportDivergence(header.zxid)
     }
-    if (request?.callback === undefined) return
+    if (request?.callback === undefined) {
+      if (stages.isSampled(header.zxid)) stages.appliedOfOther(header.zxid, clock.monotonic())
+      return
+    }
     const { xid, type, callback, startedAt, forwardedAt } = request
     stages.proposed(header.zxid, forwardedAt)
     if (stages.isSampled(header.zxid)) stages.begun(header.zxid, forwardedAt)

@@ -212,9 +212,12 @@ export class Proposer<L extends NotifiedWatcher> {
     callback: WriteCallback | undefined,
     startedAt: number,
   ): Generator<void> {
+    const { stages, clock } = this.#options
+    const begunAt = clock.monotonic()
     const time = this.#begin()
     this.#sessions.markClosing(id)
     const prepared = yield* this.preparer.closeSession(id, this.#nextZxid())
+    stages.endOfSession.add(clock.monotonic() - begunAt)
     const write = { sessionId: id, xid, type: OpCode.closeSession }
     const { paths2Delete } = prepared.txn as CloseSessionTxn
     if (isOneStep(paths2Delete)) return this.#propose(write, time, prepared, callback, startedAt)
@@ -304,8 +307,11 @@ export class Proposer<L extends NotifiedWatcher> {
       this.sizes.add(payload.length)
     }
     const { stages, clock, turnTime } = this.#options
-    stages.proposed(zxid, stages.isSampled(zxid) ? clock.monotonic() : turnTime())
+    const isSampled = stages.isSampled(zxid)
+    const loggedAt = isSampled ? clock.monotonic() : turnTime()
+    stages.proposed(zxid, loggedAt)
     quorum.propose(zxid, payload, logged)
+    if (isSampled) stages.proposing.add(clock.monotonic() - loggedAt)
   }
 }
 

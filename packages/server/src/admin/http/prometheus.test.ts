@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
 import { TestServer } from '../../testing/test-server.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
+import { metricsOf, valueOf } from './testing/metrics.ts'
 
 /** Name, type and servers of each family of Apache ZooKeeper 3.9: C, G or S; q on members, l on leaders. */
 const families = readFileSync(new URL('../testdata/apache-3.9-metrics.txt', import.meta.url), 'utf8')
@@ -14,15 +15,6 @@ const typeNames: Readonly<Record<string, string>> = { C: 'counter', G: 'gauge', 
 
 const typesIn = (text: string): Map<string, string> =>
   new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]))
-
-/** Returns the value of a sample. */
-function valueOf(text: string, sample: string): number {
-  const line = text.split('\n').find((one) => one.startsWith(`${sample} `))
-  return line === undefined ? NaN : Number(line.slice(sample.length + 1))
-}
-
-const metricsOf = async (server: Pick<TestServer, 'http'>): Promise<string> =>
-  (await server.http.request('/metrics')).text
 
 describe('the metrics', () => {
   it('of a standalone server and of a leader have every family of Apache ZooKeeper 3.9 with its type', async () => {
@@ -340,7 +332,8 @@ describe('the metrics', () => {
     client.read(65, OpCode.getData, '/a1')
     await ensemble.receive(client, 65)
     const percentilesOf = (text: string): string[] =>
-      text.split('\n').filter((line) => line.includes('quantile="') && !line.endsWith(' NaN'))
+      // Heartbeats are packets for learners.
+      text.split('\n').filter((line) => /^(?!learner_handler).*quantile="(?!.* NaN$)/.test(line))
     expect(percentilesOf(await metricsOf(leader)).length).toBeGreaterThan(30)
     // The session expires first.
     await ensemble.advance(1_300_000)

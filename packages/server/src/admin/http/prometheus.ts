@@ -116,16 +116,14 @@ export function* prometheusText(
 }
 
 /**
- * Yields the families of Apache ZooKeeper that are not measured: without observations, so that a panel for them shows no gap. Those of
- * learners have a series for each, and a family with one series for each name has none.
+ * Yields the families of Apache ZooKeeper that are not measured: without observations, so that a panel for them shows no gap. A family with
+ * one series for each name has none.
  */
 function* unmeasuredFamilies(printed: ReadonlySet<string>, { member }: RoleMetrics): Generator<string> {
   for (const { name, type, hasKeys, quantiles, of } of APACHE_FAMILIES) {
     if (printed.has(name) || (of === 'members' && member === undefined)) continue
     if (of === 'leaders' && member?.leader === undefined) continue
-    if (name.startsWith('learner_handler_'))
-      yield keyedSummary(name, new Map(member?.leader?.peers.map(({ serverId }) => [serverId, NOTHING])))
-    else if (hasKeys) yield family(name, type)
+    if (hasKeys) yield family(name, type)
     else if (type === 'summary') yield summary(name, NOTHING, quantiles)
     else yield `${family(name, type)}${name} 0.0\n`
   }
@@ -141,7 +139,7 @@ function* serverFamilies(
   plainConnections: number,
 ): Generator<readonly [name: string, text: string]> {
   const { stats } = server
-  const { ensemble, startup } = stats
+  const { ensemble, startup, commits } = stats
   const stages = stats.stages.latencies
   const summaries: readonly (readonly [name: string, values: Histogram])[] = [
     ['readlatency', stats.readLatency],
@@ -181,9 +179,41 @@ function* serverFamilies(
     ['write_commitproc_time_ms', stats.stages.untilCommitted],
     ['local_write_committed_time_ms', stats.stages.untilAnswered],
     ['write_final_proc_time_ms', stats.stages.untilAnswered],
+    ['server_write_committed_time_ms', stats.stages.untilAppliedOfOthers],
+    ['proposal_process_time', stats.stages.proposing],
+    ['close_session_prep_time', stats.stages.endOfSession],
+    // A read is answered by the one thread that takes it.
+    ['read_final_proc_time_ms', stats.readLatency],
+    ['requests_in_session_queue', commits.requestsInLines],
+    ['pending_session_queue_size', commits.lines],
+    ['reads_after_write_in_session_queue', commits.readsLeft],
+    ['reads_issued_from_session_queue', commits.readsLeft],
+    ['session_queues_drained', commits.linesDrained],
+    ['write_batch_time_in_commit_processor', commits.batchTime],
+    ['commit_process_time', commits.timeOfOne],
+    ['read_commit_proc_req_queued', commits.readsInLines],
+    ['write_commit_proc_req_queued', commits.writesInFlight],
+    ['commit_commit_proc_req_queued', commits.commitsWaiting],
+    ['read_commit_proc_issued', commits.readsAnswered],
+    ['write_commit_proc_issued', commits.writesAnswered],
+    ['read_commitproc_time_ms', commits.readWait],
+    ['prep_processor_queue_size', commits.waitingForPreparation],
+    ['learner_request_processor_queue_size', commits.waitingForLeader],
+    ['om_proposal_process_time_ms', ensemble.relayTime],
+    ['om_commit_process_time_ms', ensemble.relayCommitTime],
+    ['proposal_ack_creation_latency', ensemble.ackCreationLatency],
+    ['request_throttle_queue_time_ms', stats.throttledTime],
+    ['netty_queued_buffer_capacity', stats.unsentBytes],
+    ['jvm_pause_time_ms', stats.holds],
   ]
   for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
-  yield ['ack_latency', keyedSummary('ack_latency', ensemble.ackLatency)]
+  const queues = [...ensemble.packetQueues]
+  for (const [name, values] of [
+    ['ack_latency', ensemble.ackLatency],
+    ['learner_handler_qp_size', queues.map(([id, { size }]) => [id, size] as const)],
+    ['learner_handler_qp_time_ms', queues.map(([id, { time }]) => [id, time] as const)],
+  ] as const)
+    yield [name, keyedSummary(name, values)]
   const measured = server.tree.options.traffic?.measured ?? []
   for (const [name, which] of [
     ['read_per_namespace', 'read'],
@@ -245,6 +275,12 @@ function otherCounters({ stats, role }: ServerReport): (readonly [name: string, 
     ['restore_rate_limited_count', stats.total('restoresRateLimited')],
     ['restore_error_count', stats.total('restoreErrors')],
     ['cnxn_closed_without_zk_server_running', stats.refusals.not_serving],
+    ['outstanding_changes_queued', stats.changes.added],
+    ['outstanding_changes_removed', stats.changes.removed],
+    ['stale_replies', stats.total('staleReplies')],
+    ['ensemble_auth_success', ensemble.total('loginsProved')],
+    ['ensemble_auth_fail', ensemble.total('loginsRefused')],
+    ['ensemble_auth_skip', ensemble.total('loginsSkipped')],
     ['sync_processor_request_queued', logged],
     ['request_commit_queued', role.member === undefined ? logged : committed],
     ['prep_processor_request_queued', role.mode === 'standalone' ? logged : ensemble.total('proposalCount')],

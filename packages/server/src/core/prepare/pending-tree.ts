@@ -59,12 +59,19 @@ export class PendingNode implements NodeRef {
   }
 }
 
+/** Counts pending changes that were added, and those that were taken away: applied, undone or lost. */
+export interface ChangeCounts {
+  added: number
+  removed: number
+}
+
 /**
  * Holds the tree with all accepted changes: a small map over the committed tree. An entry is dropped when the transaction that made it is
  * applied.
  */
 export class PendingTree {
   readonly #tree: Tree
+  readonly #counts: ChangeCounts
   #changed = new PathMap<PendingNode>()
   /** Pending ephemeral nodes by session, so that closing the session removes them. */
   readonly #created = new SessionMap<TextMap<true>>()
@@ -86,14 +93,16 @@ export class PendingTree {
   /** The last transaction that was applied while a multi was prepared. */
   #appliedMeanwhile: Zxid = 0
 
-  constructor(tree: Tree) {
+  constructor(tree: Tree, counts: ChangeCounts = { added: 0, removed: 0 }) {
     this.#tree = tree
+    this.#counts = counts
   }
 
   /** Forgets all pending changes. */
   clear(): void {
     this.#changed = new PathMap()
     this.#created.clear()
+    this.#counts.removed += this.#queue.length
     this.#queue.clear()
     this.#zxids.clear()
     this.#lastParent = this.lastChanged = this.#undo = undefined
@@ -168,8 +177,7 @@ export class PendingTree {
   removeWithSession(node: PendingNode, tombstone: PendingNode): void {
     const { path, hash } = node
     if (this.#tree.options.digest) this.digest.subtract(node.nodeDigest)
-    this.#queue.push(path)
-    this.#zxids.push(tombstone.zxid)
+    this.#push(path, tombstone.zxid)
     node.isCurrent = false
     this.#changed.set(path, hash, tombstone)
   }
@@ -203,6 +211,7 @@ export class PendingTree {
     // A node that was changed again is in the queue a second time, and is dropped there. The changes before that must not wait
     // for it: under load, a busy parent always has a pending change.
     let left = limit
+    const before = zxids.length
     while (left > 0 && zxids.length > 0 && zxids.first <= zxid) {
       const next = this.#queue.shift()
       zxids.shift()
@@ -213,6 +222,7 @@ export class PendingTree {
         if (node !== undefined && node.zxid <= zxid) this.#forget(next, hash, node)
       } else if (next.zxid <= zxid && next.isCurrent) this.#forget(next.path, next.hash, next)
     }
+    this.#counts.removed += before - zxids.length
     return zxids.length === 0 || zxids.first > zxid
   }
 
@@ -253,6 +263,7 @@ export class PendingTree {
       else this.#changed.set(path, hash, Object.assign(before, was))
     }
     if (this.#undo !== undefined && this.#undo.length > 0) return true
+    this.#counts.removed += this.#queue.length - this.#undoQueue
     for (const queue of [this.#queue, this.#zxids]) queue.drop(queue.length - this.#undoQueue)
     this.#digest.set(this.#undoDigest)
     this.commitMulti()
@@ -275,8 +286,13 @@ export class PendingTree {
   #enqueue(node: PendingNode, zxid: Zxid): void {
     if (node.zxid === zxid) return
     node.zxid = zxid
-    this.#queue.push(node)
+    this.#push(node, zxid)
+  }
+
+  #push(change: PendingNode | string, zxid: Zxid): void {
+    this.#queue.push(change)
     this.#zxids.push(zxid)
+    this.#counts.added++
   }
 
   /** Records the state of a path before its first change by the multi. */

@@ -36,7 +36,7 @@ export class PrepareContext {
   constructor(options: PreparerOptions) {
     this.options = options
     this.tree = options.tree
-    this.pending = new PendingTree(options.tree)
+    this.pending = new PendingTree(options.tree, options.changes)
   }
 
   /** Rejects a write of a session that has ended, has moved, or is not global where the write needs a global one. */

@@ -2,6 +2,7 @@ import type { ReconfigRequest } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
 import type { ApplyHint, QuotaBreach, Tree } from '../tree/index.ts'
 import type { Digest, Identity, MultiPartsBuilder, SessionId, Txn, Zxid } from '../types.ts'
+import type { ChangeCounts } from './pending-tree.ts'
 
 /** The checks of sessions that preparing needs. */
 export interface SessionsView {
@@ -38,6 +39,8 @@ export interface PreparerOptions {
   readonly onMemoryFull?: () => void
   /** Called for a write that exceeds a quota and is accepted nevertheless. */
   readonly onQuotaExceeded?: (subject: string, breach: QuotaBreach) => void
+  /** Counts the pending changes. */
+  readonly changes?: ChangeCounts
 }
 
 export type Reconfigure = (request: ReconfigRequest, zxid: Zxid) => string | number

@@ -6,6 +6,7 @@ import { Writer } from '@zabra/protocol'
 import type { Address, Connection, Logger, Network } from '@zabra/runtime'
 import { nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
+import { EnsembleStats } from '../../connections/ensemble-stats.ts'
 import type { ServerId } from '../../core/quorum/index.ts'
 import { decodeLearnerInfo, encodeLearnerInfo, PacketType, writePacket } from '../../core/zab/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
@@ -104,10 +105,14 @@ export class MemberSecurityFixture {
 
   security(settings: ServerSettings, logger: Logger = new TestLogger()): MemberSecurity {
     const platform = nodePlatform({ logger, networkFactories: { tls: tlsNetwork } })
-    const security = new MemberSecurity(settings, platform, { addressesOf: (id) => this.addressesOf(id) })
+    const membership = { addressesOf: (id: ServerId) => this.addressesOf(id) }
+    const security = new MemberSecurity(settings, platform, membership, this.stats)
     this.#closes.push(() => security.stop())
     return security
   }
+
+  /** Counts the logins at all members. */
+  readonly stats = new EnsembleStats()
 
   /** The election ports of the started members. */
   readonly ports = new Map<ServerId, number>()
