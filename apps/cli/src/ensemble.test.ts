@@ -1,27 +1,16 @@
 import type { PassThrough } from 'node:stream'
-import { parseConfiguration } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
 import { openSession } from './session/open.ts'
 import { ClientTransport } from './session/transport.ts'
 import { CliFixture } from './testing/cli-fixture.ts'
-import { freePorts } from './testing/free-ports.ts'
 
 /** A member that is an ensemble alone. */
 let stage: CliFixture
 const ADMIN = ['--auth', 'digest:super:admin']
 
 beforeAll(async () => {
-  const [quorum, election] = await freePorts(2)
-  stage = await CliFixture.start({
-    adminPort: 0,
-    serverId: 1,
-    ensemble: parseConfiguration(`server.1=127.0.0.1:${quorum}:${election}`),
-    standaloneEnabled: false,
-    reconfigEnabled: true,
-    tickTimeMs: 200,
-    superDigest: 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=',
-  })
+  stage = await CliFixture.startMember()
 })
 afterAll(() => stage.stop())
 

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { parseConfiguration } from '@zabra/server'
 import { readFixture, releases, writeFixture, writtenRelease } from '@zabra/testkit/release-fixtures'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { CliFixture, CommandRun } from '../testing/cli-fixture.ts'
-import { freePorts } from '../testing/free-ports.ts'
 
 /** What a command has asked a server, and the answer. */
 interface Exchange {
@@ -50,18 +48,9 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['doctor', '--json'],
 ]
 
-/** Starts a member that is an ensemble alone. */
+/** Starts a member that is an ensemble alone, until the test ends. */
 async function startStage(): Promise<CliFixture> {
-  const [quorum, election] = await freePorts(2)
-  const stage = await CliFixture.start({
-    adminPort: 0,
-    serverId: 1,
-    ensemble: parseConfiguration(`server.1=127.0.0.1:${quorum}:${election}`),
-    standaloneEnabled: false,
-    reconfigEnabled: true,
-    tickTimeMs: 200,
-    superDigest: 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=',
-  })
+  const stage = await CliFixture.startMember()
   onTestFinished(() => stage.stop())
   return stage
 }

@@ -6,12 +6,14 @@ import { setImmediate } from 'node:timers/promises'
 import { PassThrough, Readable, Writable } from 'node:stream'
 import type { HttpServer, System } from '@zabra/runtime'
 import { httpServer, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
+import { parseConfiguration } from '@zabra/server'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server/core'
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { ClientTransport } from '../session/transport.ts'
 import type { Client } from '@zabra/client'
 import { run } from '../run.ts'
+import { freePorts } from './free-ports.ts'
 
 /** Captures output; `until` waits for a text. */
 export class CapturedOutput extends Writable {
@@ -123,6 +125,20 @@ export class CliFixture {
     const options = { server: fixture.address, auth: [], timeoutMs: 10_000, clientTransport }
     fixture.zk = await openSession(options, new AbortController().signal)
     return fixture
+  }
+
+  /** Starts a member that is an ensemble alone, with an HTTP port and the super user `super:admin`. */
+  static async startMember(): Promise<CliFixture> {
+    const [quorum, election] = await freePorts(2)
+    return CliFixture.start({
+      adminPort: 0,
+      serverId: 1,
+      ensemble: parseConfiguration(`server.1=127.0.0.1:${quorum}:${election}`),
+      standaloneEnabled: false,
+      reconfigEnabled: true,
+      tickTimeMs: 200,
+      superDigest: 'super:xQJmxLMiHGwaqBvst5y6rkB6HQs=',
+    })
   }
 
   #startServer(settings: Partial<ServerSettings>): Promise<Server> {

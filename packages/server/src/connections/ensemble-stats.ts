@@ -30,7 +30,7 @@ export class EnsembleStats extends Statistics {
   readonly relayCommitTime = new Histogram()
   /** From the time of the leader in a transaction until this learner has the proposal. */
   readonly proposalLatency = new Histogram()
-  /** From that time until this learner has sent the acknowledgement: of one proposal after the other. */
+  /** From that time until this learner has sent the acknowledgement; one proposal is measured at a time. */
   readonly ackCreationLatency = new Histogram()
   /** From the time of the leader in a transaction until this learner applies it; only where the clocks do not show less than 0. */
   readonly propagationLatency = new Histogram()

@@ -85,7 +85,7 @@ export class ObserverMasterRole {
   #hasEnded = false
   /** A committed change of the configuration, until `activated` passes the leader that it designates. */
   #change: { readonly zxid: Zxid; readonly payload: Uint8Array } | undefined
-  /** The proposal whose way is measured, one at a time, and when it arrived, on the monotonic clock. */
+  /** The proposal whose time until it is sent is measured, one at a time, and when it arrived, on the monotonic clock. */
   #measured: { readonly zxid: Zxid; readonly at: number } | undefined
 
   constructor(context: MemberContext, follower: FollowerContext) {
@@ -180,7 +180,7 @@ export class ObserverMasterRole {
 
   // Called in the follower's turn
 
-  /** Begins to measure how long a proposal is on the way to observers, which get it once it is committed. */
+  /** Begins to measure the time until a proposal is sent to observers, which get it once it is committed. */
   proposed(zxid: Zxid): void {
     this.#measured ??= { zxid, at: this.#context.platform.clock.monotonic() }
   }

@@ -42,6 +42,18 @@ const manyChecks = (): Uint8Array =>
     )
   })
 
+/** Returns a callback that records which requests are lost, and which syncs are done. */
+function recordOutcomes() {
+  const outcomes: string[] = []
+  const callback = {
+    onPart() {},
+    onApplied() {},
+    onSynced: () => void outcomes.push('synced'),
+    onLost: ({ xid }: { readonly xid: number }) => void outcomes.push(`lost ${xid}`),
+  }
+  return { outcomes, callback }
+}
+
 describe('LeaderPipeline', () => {
   it('gives proposals consecutive zxids from the first of its epoch, and encodes each once', async () => {
     const ensemble = await EnsembleFixture.start()
@@ -115,13 +127,7 @@ describe('LeaderPipeline', () => {
   it('completes a sync that waits behind a request which a full disk discards', async ({ ensemble }) => {
     const { pipeline, clientService } = ensemble.leader
     const multi = manyChecks()
-    const outcomes: string[] = []
-    const callback = {
-      onPart() {},
-      onApplied() {},
-      onSynced: () => void outcomes.push('synced'),
-      onLost: ({ xid }: { readonly xid: number }) => void outcomes.push(`lost ${xid}`),
-    }
+    const { outcomes, callback } = recordOutcomes()
     const request = { sessionId: 1n, identities: [] }
     clientService.runTurn(() => {
       pipeline.write({ ...request, xid: 1, type: OpCode.multi }, new Reader(multi), callback, 0)
@@ -135,13 +141,7 @@ describe('LeaderPipeline', () => {
 
   it('answers nothing behind requests that a full disk is about to discard', async ({ ensemble }) => {
     const { pipeline, clientService } = ensemble.leader
-    const outcomes: string[] = []
-    const callback = {
-      onPart() {},
-      onApplied() {},
-      onSynced: () => void outcomes.push('synced'),
-      onLost: ({ xid }: { readonly xid: number }) => void outcomes.push(`lost ${xid}`),
-    }
+    const { outcomes, callback } = recordOutcomes()
     const request = { sessionId: 1n, identities: [] }
     const write = (xid: number, type: number, body: Uint8Array): void =>
       void pipeline.write({ ...request, xid, type }, new Reader(body), callback, 0)
@@ -171,13 +171,7 @@ describe('LeaderPipeline', () => {
     ensemble,
   }) => {
     const { pipeline, clientService } = ensemble.leader
-    const outcomes: string[] = []
-    const callback = {
-      onPart() {},
-      onApplied() {},
-      onSynced: () => void outcomes.push('synced'),
-      onLost: ({ xid }: { readonly xid: number }) => void outcomes.push(`lost ${xid}`),
-    }
+    const { outcomes, callback } = recordOutcomes()
     const request = { sessionId: 1n, identities: [] }
     const durable = pipeline.proposer.lastZxid
     clientService.runTurn(() =>
