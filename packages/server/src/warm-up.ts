@@ -1,5 +1,6 @@
 import {
   adler32,
+  BufferPool,
   crc32,
   OpCode,
   Perms,
@@ -14,7 +15,7 @@ import { AclRules } from './core/auth/index.ts'
 import { hashText } from './core/path-prefixes.ts'
 import { PieceWriter } from './core/piece-writer.ts'
 import { ReadHandlers } from './core/reads/index.ts'
-import { Tree } from './core/tree/index.ts'
+import { NamespaceTraffic, Tree } from './core/tree/index.ts'
 import { PathIndex } from './core/tree/path-index.ts'
 import { WatchManager, WatchNotifier, type NotifiedWatcher } from './core/watches/index.ts'
 
@@ -45,7 +46,10 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
   const watches = new WatchManager<NotifiedWatcher>()
   const watcher: NotifiedWatcher = { watchedPaths: new Set(), identities, deliver() {} }
   const watchNotifier = new WatchNotifier(watches, rules)
+  // As in connections: bodies are plain arrays or buffers of Node, and replies outgrow their first pooled buffer.
   const multiRead = multiReadOf(PARTS)
+  const bodies = [multiRead, Buffer.from(multiRead)]
+  const pool = new BufferPool()
   for (let level = 1; level < LEVELS; level++) watches.watchRecursively(watcher, '/n'.repeat(level))
   const deepest = '/n'.repeat(LEVELS)
   let turns = TURNS
@@ -67,11 +71,13 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
     watches.fireDataChanged(deepest, () => {})
     if (turns % TURNS_OF_TREE === 0) tree = treeWithLists()
     const reads = new ReadHandlers({ tree, acls: rules, watches, watchNotifier })
-    reads.execute(OpCode.multiRead, new Reader(multiRead), new PieceWriter(), {
+    const writer = new PieceWriter(512, pool)
+    reads.execute(OpCode.multiRead, new Reader(bodies[turns % 2]!), writer, {
       listener: watcher,
       sessionId: 0n,
       identities,
     })
+    writer.release()
     if (--turns > 0) clock.immediate(step)
   }
   clock.immediate(step)
@@ -79,7 +85,7 @@ export function warmUp(clock: Pick<Clock, 'immediate'>): void {
 
 /** Returns a tree with a node that the client may read, and one that it may not, by lists of their own. */
 function treeWithLists(): Tree {
-  const tree = new Tree({ extendedTypes: false, digest: false })
+  const tree = new Tree({ extendedTypes: false, digest: false, traffic: new NamespaceTraffic() })
   const header = { sessionId: 1n, cxid: 1, zxid: 1, time: 1 }
   for (const [path, acl] of [
     ['/allowed', [...listOf(0), { perms: Perms.ALL, id: { scheme: 'world', id: 'anyone' } }]],
@@ -96,13 +102,13 @@ function treeWithLists(): Tree {
   return tree
 }
 
-/** What parts of a multiRead read: a node without a list of its own, those of `treeWithLists`, and one that is absent. */
-const READ_PATHS = ['/zookeeper/config', '/allowed', '/denied', '/absent'] as const
+/** What parts of a multiRead read: nodes with and without children or lists of their own, and one that is absent. */
+const READ_PATHS = ['/zookeeper/config', '/allowed', '/denied', '/absent', '/', '/zookeeper'] as const
 
 function multiReadOf(parts: number): Uint8Array {
   const writer = new Writer()
   for (let i = 0; i < parts; i++) {
-    const type = i % 8 < 4 ? OpCode.getData : OpCode.getChildren
+    const type = i % (2 * READ_PATHS.length) < READ_PATHS.length ? OpCode.getData : OpCode.getChildren
     writeMultiHeader(writer, { type, done: false, err: -1 })
     writer.string(READ_PATHS[i % READ_PATHS.length]!)
     writer.bool(false)

@@ -58,7 +58,7 @@ const KEY_STORE = fileURLToPath(
 type Body = (writer: Writer) => void
 
 /** Most parts of a multiRead; one with more is refused before the first is read. */
-const MOST_READS = 8192
+const MOST_READS = 4096
 
 /** Writes parts of a multi, or of a multiRead, until the request is as large as it may be. */
 const parts =
@@ -461,7 +461,7 @@ export const clientHolds: Case = {
           id: { scheme: 'digest', id: `${seed}.${i}:${'h'.repeat(length)}` },
         }))
       await makeNode(guardian, '/few', digests(8, 28))
-      const identified = `a multiRead of 8,192 checks of 8 access entries against ${IDENTITIES} identities`
+      const identified = `a multiRead of 4,096 checks of 8 access entries against ${IDENTITIES} identities`
       if (isMeasured(identified)) {
         await guardian.requestMany(IDENTITIES, OpCode.auth, digest(120))
         await test(identified, () =>

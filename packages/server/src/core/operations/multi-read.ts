@@ -27,7 +27,7 @@ type Caller = ReadCaller<NotifiedWatcher>
  * Limits of one request. All its parts see one state of the tree, so they are executed in one turn of the event loop, which these
  * hold for some milliseconds; only lists of more than `CHUNK_THRESHOLD` names, or of long ones, are written in later turns.
  */
-export const MAX_PARTS = 8192
+export const MAX_PARTS = 4096
 const MAX_REPLY_BYTES = 8 * 2 ** 20
 const MAX_NAME_BYTES = 2 * 2 ** 20
 /** A short name takes as long as one of 20 bytes. */

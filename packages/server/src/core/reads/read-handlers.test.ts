@@ -220,8 +220,8 @@ describe('a multiRead', () => {
   })
 
   it.for([
-    ['of 8,192 parts is answered', 8192, '/none', ErrorCode.OK],
-    ['of more parts fails', 8193, '/none', ErrorCode.MARSHALLINGERROR],
+    ['of 4,096 parts is answered', 4096, '/none', ErrorCode.OK],
+    ['of more parts fails', 4097, '/none', ErrorCode.MARSHALLINGERROR],
     ['of less than 2 MiB of names in short lists is answered', 20, '/list', ErrorCode.OK],
     ['of more than that fails', 22, '/list', ErrorCode.MARSHALLINGERROR],
     ['of 32,768 names in short lists is answered', 2048, '/names', ErrorCode.OK],
