@@ -50,6 +50,8 @@ const PROBES = [
   { path: '/readyz', everyMs: 50, limit: 5 },
 ] as const
 const PROBES_SECONDS = 60
+/** Reads of each path of which the processor time is taken, after as many more. */
+const PROBES_COUNTED = 200
 /** Nodes that the trees of these cases hold beside those of the load. */
 const NODES = 1_000_000
 const SESSIONS = 10_000
@@ -260,10 +262,20 @@ function usePriority(priority: number): void {
   }
 }
 
+/** Returns the percentage of a second that the main thread spends on one read of each path, once their code is compiled. */
+async function shareOfProbes(peer: Peer, adminPort: number, paths: readonly string[]): Promise<number> {
+  let before = 0
+  for (let round = 0; round < 2 * PROBES_COUNTED; round++) {
+    if (round === PROBES_COUNTED) before = peer.mainThreadSeconds()
+    for (const path of paths) await read(adminPort, path)
+  }
+  return (100 * (peer.mainThreadSeconds() - before)) / PROBES_COUNTED
+}
+
 const probes: Case = {
   name: 'operate-probes',
   about:
-    'how long /readyz takes 20 times a second, and /metrics each second, during a minute of a mixed load',
+    'how long /readyz takes 20 times a second, and /metrics each second, during a minute of a mixed load, and the processor time of both',
   only: 'zabra',
   run: async ({ start, note }) => {
     const [adminPort] = await freePorts(1)
@@ -279,6 +291,11 @@ const probes: Case = {
       usePriority(constants.priority.PRIORITY_HIGH)
       const probing = PROBES.map(({ path, everyMs }) => timeProbes(adminPort!, path, everyMs, stop.signal))
       const [all] = await Promise.all([Promise.all(probing), loading])
+      const share = await shareOfProbes(peer, adminPort!, METRICS.probes!)
+      note(
+        { name: 'main thread for metrics and health each second', unit: '%', better: 'lower', limit: 2 },
+        share,
+      )
       for (const [index, { path, limit }] of PROBES.entries())
         for (const share of [0.5, 0.99])
           note(
