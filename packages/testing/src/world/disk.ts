@@ -5,6 +5,8 @@ import type { ProcessState, Scheduler } from './types.ts'
 
 /** Duration from which a sync counts as slow, in milliseconds. */
 const SLOW_MS = 200
+/** A sync takes at most so many times as long as they take on average: the last one of a slow disk ends soon after the fault. */
+const LONGEST_SYNC = 4
 
 /** The disk as one process sees it. Calls take simulated time; calls of an ended process have no effect. */
 export class SimulatedDisk implements Disk {
@@ -165,7 +167,8 @@ export class SimulatedDisk implements Disk {
   #syncTime(): number {
     const { syncMs, stallRate, stallMs } = this.#image.conditions
     const { prng } = this.#image
-    const time = prng.exponential(syncMs) + (prng.chance(stallRate) ? prng.exponential(stallMs) : 0)
+    const sync = Math.min(prng.exponential(syncMs), LONGEST_SYNC * syncMs)
+    const time = sync + (prng.chance(stallRate) ? prng.exponential(stallMs) : 0)
     if (time >= SLOW_MS) this.#image.faultCounts['slow syncs']++
     return time
   }

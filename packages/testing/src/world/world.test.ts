@@ -309,4 +309,19 @@ describe('DiskImage', () => {
     host.disk.conditions.isFull = false
     await world.runUntilSettled(writer.write(bytes('x'), 0), 1000)
   })
+
+  it('the syncs of a slow disk take at most four times their average', async () => {
+    const world = new SimulatedWorld(5)
+    const host = world.addHost('a')
+    const { disk } = host.start().platform
+    host.disk.conditions.syncMs = 1000
+    host.disk.conditions.stallRate = 0
+    const times: number[] = []
+    for (let sync = 0; sync < 300; sync++) {
+      const begun = world.now
+      await world.runUntilSettled(disk.syncFolder(''), 100_000)
+      times.push(world.now - begun)
+    }
+    expect(Math.max(...times)).toBeCloseTo(4000)
+  })
 })
