@@ -1871,6 +1871,7 @@ export declare const rows: {
     readonly metricsHost: Row<string>;
     readonly metricsPort: Row<number>;
     readonly metricsExportRuntime: Row<boolean>;
+    readonly metricsNames: Row<"3.10" | "3.9">;
     readonly stopDrainMs: Row<number>;
     readonly stopPermitMs: Row<number>;
     readonly extendedTypesEnabled: Row<boolean>;

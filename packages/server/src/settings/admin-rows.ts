@@ -281,6 +281,15 @@ export const adminRows = {
     defaultValue: true,
     description: 'Exports metrics of the process: memory, garbage collection, delay of the event loop.',
   }),
+  metricsNames: row({
+    group,
+    key: 'metrics.names',
+    isOwn: true,
+    type: oneOf('3.9', '3.10'),
+    defaultValue: '3.9',
+    description:
+      'The release of Apache ZooKeeper whose names `/metrics` uses: counters of 3.10 end in `_total`, and its summaries have the quantile 0.95 instead of 0.9. `/metrics?format=openmetrics` has the names of 3.10 always.',
+  }),
   stopDrainMs: row({
     group: 'Connections and requests',
     key: 'stop.drainMs',

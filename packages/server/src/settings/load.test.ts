@@ -199,6 +199,13 @@ describe('a configuration file', () => {
       )
   })
 
+  test('the names of metrics are those of a release that is known', () => {
+    expect(load({ file: cfg('metrics.names=3.10') }).settings?.metricsNames).toBe('3.10')
+    expect(load({ file: cfg('metrics.names=3.11') }).errors[0]).toContain(
+      'metrics.names: expected one of 3.9, 3.10, got "3.11"',
+    )
+  })
+
   test('a key of this server alone has no note on how ZooKeeper reads it', () => {
     const { warnings } = load({ file: cfg('backup.logInterval=30s', 'audit.fsync=yes', 'stop.drainMs=5s') })
     expect(warnings).toEqual([])

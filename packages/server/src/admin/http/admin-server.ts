@@ -34,8 +34,10 @@ import { RestoreTooLargeError, Restores } from './restore-command.ts'
 import { SupportBundles } from './api/support-bundle.ts'
 import { snapshotResponse, takeSnapshot } from './snapshot-command.ts'
 import { DiskFigures } from './disk-figures.ts'
+import { familiesNamed, writerFor } from './metrics-query.ts'
 import { MetricsText } from './metrics-text.ts'
-import { prometheusText, PROMETHEUS_TYPE, type CollectedFigures } from './prometheus.ts'
+import type { MetricsWriter } from './metrics-writer.ts'
+import { writeMetrics, type CollectedFigures } from './prometheus.ts'
 import { text } from './text-response.ts'
 import { TreeSurvey } from './tree-survey.ts'
 import { TrustedProxies, type CallerRequest } from './trusted-proxies.ts'
@@ -90,7 +92,7 @@ export class AdminServer {
   readonly #answers: SlicedAnswers
   readonly #survey: TreeSurvey
   readonly #disk: DiskFigures
-  readonly #metricsText: MetricsText
+  readonly #metricsText: MetricsText<MetricsWriter>
   readonly #sessionPages: SessionPages
   #target: AdminTarget | undefined
   #listener: Listener | undefined
@@ -131,8 +133,8 @@ export class AdminServer {
     this.#survey = new TreeSurvey(platform.clock)
     this.#disk = new DiskFigures(platform.clock, platform.disk)
     this.#ownReport = new OwnReport(platform.clock, this.#disk, () => this.#certificates?.certificate)
-    this.#metricsText = new MetricsText(this.#answers, async () =>
-      prometheusText(this.#target, await this.#collect(), this.#certificates?.certificate),
+    this.#metricsText = new MetricsText(this.#answers, async (writer) =>
+      writeMetrics(writer, this.#target, await this.#collect(), this.#certificates?.certificate),
     )
     this.#restores = new Restores(platform)
     this.#eventStreams = new EventStreams(log.events, platform.clock, settings.adminIdleTimeoutMs)
@@ -189,11 +191,12 @@ export class AdminServer {
     if (createHttpServer === undefined) throw noHttpServer('remove metricsProvider.className')
     const limits = { connections: MAX_METRICS_CONNECTIONS, idleTimeoutMs: adminIdleTimeoutMs }
     const opening = createHttpServer({}).listen({ host: metricsHost, port: metricsPort }, limits, {
-      handle: async ({ path, method }) => {
+      handle: async (request) => {
+        const { path, method } = request
         if (path !== '/metrics') return text(404, 'There is nothing here. Try /metrics.\n')
-        return method === 'GET' || method === 'HEAD'
-          ? this.#answers.run(() => this.#metrics())
-          : notAllowed(method, READ)
+        if (method !== 'GET' && method !== 'HEAD') return notAllowed(method, READ)
+        if (request.isQueryCut === true) return this.#tooManyParameters(request)
+        return this.#answers.run(() => this.#metrics(request))
       },
       failed: (error) => this.#logFailure(error),
     })
@@ -300,16 +303,18 @@ export class AdminServer {
   }
 
   async #answer(request: HttpRequest): Promise<HttpResponse> {
-    if (request.isQueryCut === true) {
-      const advice = `Expected ${MAX_QUERY_PARAMETERS} at most: leave out those that are not known.`
-      return this.#failure(request, 400, 'Too many parameters', advice)
-    }
+    if (request.isQueryCut === true) return this.#tooManyParameters(request)
     try {
       return await this.#handle(this.#proxies.callerOf(request))
     } catch (error) {
       this.#logFailure(error instanceof Error ? error : new Error(String(error)))
       return this.#failure(request, 500, 'The request has failed', 'The log of the server says why.')
     }
+  }
+
+  #tooManyParameters(request: HttpRequest): HttpResponse {
+    const advice = `Expected ${MAX_QUERY_PARAMETERS} at most: leave out those that are not known.`
+    return this.#failure(request, 400, 'Too many parameters', advice)
   }
 
   /** Returns the answer to a request that is not understood or has failed, in the form of its path. */
@@ -383,7 +388,8 @@ export class AdminServer {
     if (path.startsWith('/api/')) return this.#apiRoute(request)
     const [, name, check] = /^\/(livez|readyz|startupz|ready|metrics)(?:\/([\w-]+))?$/.exec(path) ?? []
     if (name === undefined) return undefined
-    if (name === 'metrics') return { role: 'metrics', methods: READ, answer: () => this.#metrics() }
+    if (name === 'metrics')
+      return { role: 'metrics', methods: READ, answer: (request) => this.#metrics(request) }
     return { role: 'health', methods: READ, answer: (request) => this.#probes.answer(name, request, check) }
   }
 
@@ -441,9 +447,14 @@ export class AdminServer {
 
   // Metrics
 
-  async #metrics(): Promise<HttpResponse> {
-    const body = await this.#metricsText.next()
-    return { status: 200, headers: { 'content-type': PROMETHEUS_TYPE }, body }
+  async #metrics({ query }: HttpRequest): Promise<HttpResponse> {
+    const writer = writerFor(query, this.#settings)
+    if (typeof writer === 'string') return text(400, `${writer}\n`)
+    const all = await this.#metricsText.next(writer)
+    const names = new Set(query.getAll('name[]'))
+    const body =
+      names.size === 0 ? all : this.#answers.chunksOf(familiesNamed(new TextDecoder().decode(all), names))
+    return { status: 200, headers: { 'content-type': writer.contentType }, body }
   }
 
   async #collect(): Promise<CollectedFigures> {

@@ -1,5 +1,5 @@
 import { counterOf, epochOf } from '@zabra/protocol'
-import type { OwnCertificate, Pauses, System } from '@zabra/runtime'
+import type { OwnCertificate, System } from '@zabra/runtime'
 import { dataMemoryLimit } from '../../connections/data-limits.ts'
 import type { LeaderMetrics, RoleMetrics } from '../../connections/role-metrics.ts'
 import { Histogram } from '../../core/histogram.ts'
@@ -13,11 +13,10 @@ import { presentIn } from '../sliced-answers.ts'
 import { APACHE_FAMILIES } from './apache-families.ts'
 import type { DiskReport } from './disk-figures.ts'
 import { readiness } from './health.ts'
+import { labelValue, type MetricsWriter } from './metrics-writer.ts'
+import { operationCounts } from './operation-counts.ts'
 import { quotaAt } from './quota-at.ts'
 import type { TreeReport } from './tree-survey.ts'
-
-/** The content type of Prometheus' text format; scrapers refuse an answer without one. */
-export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** Keys of `mntr` that this server adds; here they have names of their own. */
 const OWN_KEYS = new Set([
@@ -31,12 +30,6 @@ const OWN_KEYS = new Set([
 ])
 
 const ROLES = ['leader', 'follower', 'observer', 'standalone', 'read-only', 'looking'] as const
-
-/** Bounds of the histograms of times in milliseconds: every seventh bucket, which is about twice the one before, to 16 s. */
-const TIME_BUCKETS = [17, 7, 152] as const
-/** Bounds of the histograms of counts: every seventh bucket, from about 1 to 4096. */
-const COUNT_BUCKETS = [49, 7, 137] as const
-const PAUSE_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
 
 /** Figures that are collected before the metrics are written. */
 export interface CollectedFigures {
@@ -52,80 +45,94 @@ export interface CollectedFigures {
   readonly tree?: TreeReport | undefined
 }
 
-/**
- * Yields the metrics of a server in Prometheus' text format, one family at a time. `adminCertificate` is that of the HTTP port.
- */
-export function* prometheusText(
+/** Yields the metrics of a server, one family at a time. `adminCertificate` is the certificate of the HTTP port. */
+export function* writeMetrics(
+  writer: MetricsWriter,
+  target: AdminTarget | undefined,
+  figures: CollectedFigures,
+  adminCertificate?: OwnCertificate,
+): Generator<string> {
+  yield* families(writer, target, figures, adminCertificate)
+  yield writer.end
+}
+
+function* families(
+  w: MetricsWriter,
   target: AdminTarget | undefined,
   { logLines, plainConnections = 0, logLost, disk, tree }: CollectedFigures,
-  adminCertificate?: OwnCertificate,
+  adminCertificate: OwnCertificate | undefined,
 ): Generator<string> {
   const server = target?.service
   const labels = `version="${VERSION}",commit="${labelValue(COMMIT)}",compatible="${FULL_VERSION}"`
-  yield* gauge('zabra_build_info', 1, `{${labels},node="${target === undefined ? '' : runtimeOf(target)}"}`)
-  yield family('zabra_ready', 'gauge')
+  yield w.family('zabra_build_info', 'info')
+  yield `zabra_build_info{${labels},node="${target === undefined ? '' : runtimeOf(target)}"} 1\n`
+  yield w.family('zabra_ready', 'gauge')
   yield `zabra_ready{for="writes"} ${readiness(target).isReady ? 1 : 0}\n`
   yield `zabra_ready{for="reads"} ${readiness(target, { forReads: true }).isReady ? 1 : 0}\n`
-  yield family('zabra_log_lines_total', 'counter')
+  yield w.family('zabra_log_lines_total', 'counter')
   for (const [level, lines] of Object.entries(logLines))
     yield `zabra_log_lines_total{level="${level}"} ${lines}\n`
-  if (logLost !== undefined) yield* counter('zabra_log_lost_total', logLost)
+  if (logLost !== undefined) yield w.counter('zabra_log_lost_total', logLost)
   if (target === undefined) return
-  yield family('zabra_ready_check', 'gauge')
+  yield w.family('zabra_ready_check', 'gauge')
   for (const { name, isOk } of readiness(target).checks)
     yield `zabra_ready_check{check="${name}"} ${isOk ? 1 : 0}\n`
   const mode = server?.role.mode ?? 'looking'
-  yield family('zabra_role', 'gauge')
+  yield w.family('zabra_role', 'gauge')
   for (const role of ROLES) yield `zabra_role{role="${role}"} ${role === mode ? 1 : 0}\n`
-  yield family('zabra_feature_level', 'gauge')
+  yield w.family('zabra_feature_level', 'gauge')
   yield `zabra_feature_level{kind="release"} ${target.features.release}\n`
   yield `zabra_feature_level{kind="finalized"} ${target.features.finalized}\n`
-  yield* gauge('zabra_member_id', target.settings.serverId)
-  if (target.leader !== undefined) yield* gauge('zabra_leader_id', target.leader)
-  yield* gauge('zabra_zxid_lag', target.zxidLag)
+  yield w.gauge('zabra_member_id', target.settings.serverId)
+  if (target.leader !== undefined) yield w.gauge('zabra_leader_id', target.leader)
+  yield w.gauge('zabra_zxid_lag', target.zxidLag)
   const { spaces, lastSnapshotAt, sizes } = disk ?? {}
   const disks = [...(spaces ?? [])]
-  if (disks.length > 0) yield family('zabra_disk_free_bytes', 'gauge')
+  if (disks.length > 0) yield w.family('zabra_disk_free_bytes', 'gauge')
   for (const [dir, { free }] of disks) yield `zabra_disk_free_bytes{dir="${labelValue(dir)}"} ${free}\n`
-  if (disks.length > 0) yield family('zabra_disk_size_bytes', 'gauge')
+  if (disks.length > 0) yield w.family('zabra_disk_size_bytes', 'gauge')
   for (const [dir, { size }] of disks) yield `zabra_disk_size_bytes{dir="${labelValue(dir)}"} ${size}\n`
   if (lastSnapshotAt !== undefined)
-    yield* gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - lastSnapshotAt) / 1000)
+    yield w.gauge('zabra_snapshot_age_seconds', (target.platform.clock.wall() - lastSnapshotAt) / 1000)
   if (sizes !== undefined) {
-    yield* gauge('zabra_snapshot_bytes', sizes.snapshots)
-    yield* gauge('zabra_log_bytes', sizes.logs)
+    yield w.gauge('zabra_snapshot_bytes', sizes.snapshots)
+    yield w.gauge('zabra_log_bytes', sizes.logs)
   }
-  if (target.configuration !== undefined) yield* gauge('zabra_config_version', target.configuration.version)
-  if (target.auditLinesLost !== undefined) yield* counter('zabra_audit_lost_total', target.auditLinesLost)
-  yield* certificateFamily({ ...target.certificates, admin: adminCertificate })
-  yield* backupFamilies(target)
-  if (target.settings.metricsExportRuntime) yield* runtimeFamilies(target)
+  if (target.configuration !== undefined) yield w.gauge('zabra_config_version', target.configuration.version)
+  if (target.auditLinesLost !== undefined) yield w.counter('zabra_audit_lost_total', target.auditLinesLost)
+  yield* certificateFamily(w, { ...target.certificates, admin: adminCertificate })
+  yield* backupFamilies(w, target)
+  if (target.settings.metricsExportRuntime) yield* runtimeFamilies(w, target)
   if (server === undefined) return
   const printed = new Set<string>()
-  for (const [name, text] of serverFamilies(server, target, plainConnections)) {
+  for (const [name, text] of serverFamilies(w, server, target, plainConnections)) {
     printed.add(name)
     yield text
   }
-  yield* ownFamilies(server, target)
-  yield* sessionFamily(server)
-  yield* treeFamilies(server, tree)
-  yield* queueFamilies(server, target)
-  if (server.role.member?.leader !== undefined) yield* peerFamilies(server.role.member.leader)
-  else yield* clockFamily(server, target.leader)
-  yield* unmeasuredFamilies(printed, server.role)
+  yield* ownFamilies(w, server, target)
+  yield* sessionFamily(w, server)
+  yield* treeFamilies(w, server, tree)
+  yield* queueFamilies(w, server, target)
+  if (server.role.member?.leader !== undefined) yield* peerFamilies(w, server.role.member.leader)
+  else yield* clockFamily(w, server, target.leader)
+  yield* unmeasuredFamilies(w, printed, server.role)
 }
 
 /**
  * Yields the families of Apache ZooKeeper that are not measured: without observations, so that a panel for them shows no gap. A family with
  * one series for each name has none.
  */
-function* unmeasuredFamilies(printed: ReadonlySet<string>, { member }: RoleMetrics): Generator<string> {
+function* unmeasuredFamilies(
+  w: MetricsWriter,
+  printed: ReadonlySet<string>,
+  { member }: RoleMetrics,
+): Generator<string> {
   for (const { name, type, hasKeys, quantiles, of } of APACHE_FAMILIES) {
     if (printed.has(name) || (of === 'members' && member === undefined)) continue
     if (of === 'leaders' && member?.leader === undefined) continue
-    if (hasKeys) yield family(name, type)
-    else if (type === 'summary') yield summary(name, NOTHING, quantiles)
-    else yield `${family(name, type)}${name} 0.0\n`
+    if (type === 'summary')
+      yield hasKeys ? w.keyedSummary(name, [], quantiles) : w.summary(name, NOTHING, quantiles)
+    else yield hasKeys ? w.keyed(name, type, []) : w.single(name, type, 0)
   }
 }
 
@@ -134,6 +141,7 @@ const QUANTILES = new Map(APACHE_FAMILIES.map(({ name, quantiles }) => [name, qu
 
 /** Yields the families of Apache ZooKeeper that are measured, by their names. */
 function* serverFamilies(
+  w: MetricsWriter,
   server: ServerReport,
   target: AdminTarget,
   plainConnections: number,
@@ -206,63 +214,47 @@ function* serverFamilies(
     ['netty_queued_buffer_capacity', stats.unsentBytes],
     ['jvm_pause_time_ms', stats.holds],
   ]
-  for (const [name, values] of summaries) yield [name, summary(name, values, QUANTILES.get(name)!)]
+  for (const [name, values] of summaries) yield [name, w.summary(name, values, QUANTILES.get(name)!)]
   const queues = [...ensemble.packetQueues]
   for (const [name, values] of [
     ['ack_latency', ensemble.ackLatency],
     ['learner_handler_qp_size', queues.map(([id, { size }]) => [id, size] as const)],
     ['learner_handler_qp_time_ms', queues.map(([id, { time }]) => [id, time] as const)],
   ] as const)
-    yield [name, keyedSummary(name, values)]
+    yield [name, w.keyedSummary(name, values, QUANTILES.get(name)!)]
   const measured = server.tree.options.traffic?.measured ?? []
   for (const [name, which] of [
     ['read_per_namespace', 'read'],
     ['write_per_namespace', 'written'],
   ] as const) {
     const byName = measured.map((namespace) => [namespace.name, namespace[which]] as const)
-    yield [name, keyedSummary(name, byName)]
+    yield [name, w.keyedSummary(name, byName, QUANTILES.get(name)!)]
   }
   const refused = measured.filter((namespace) => namespace.refused > 0)
   yield [
     'quota_exceeded_error_per_namespace',
-    family('quota_exceeded_error_per_namespace', 'counter') +
-      refused
-        .map(
-          ({ name, refused: count }) =>
-            `quota_exceeded_error_per_namespace{key="${labelValue(name)}",} ${decimal(count)}\n`,
-        )
-        .join(''),
+    w.keyed(
+      'quota_exceeded_error_per_namespace',
+      'counter',
+      refused.map((namespace) => [namespace.name, namespace.refused]),
+    ),
   ]
   const counters = [
     ...counterMetrics(server, 'start'),
     ...otherCounters(server),
+    ...(w.names === '3.10' ? operationCounts(stats) : []),
     ['insecure_admin_count', plainConnections] as const,
   ]
-  for (const [name, value] of counters) yield [name, `${family(name, 'counter')}${name} ${decimal(value)}\n`]
-  yield* quotaFamilies(server.tree)
+  for (const [name, value] of counters) yield [name, w.single(name, 'counter', value)]
+  yield* quotaFamilies(w, server.tree)
   const inSummaries = new Set(summaries.map(([name]) => name))
   const inCounters = new Set(counters.map(([name]) => name))
   for (const [key, value] of monitorMetrics(server, target.startedAt)) {
     if (OWN_KEYS.has(key) || inCounters.has(key)) continue
     if (inSummaries.has(key.replace(/^(?:avg|min|max|cnt|sum|p\d+)_/, ''))) continue
     if (!/^-?\d+(?:\.\d+)?$/.test(String(value))) continue
-    yield [key, `${family(key, 'gauge')}${key} ${decimal(Number(value))}\n`]
+    yield [key, w.single(key, 'gauge', Number(value))]
   }
-}
-
-function keyedSummary(name: string, byKey: Iterable<readonly [key: string | number, Histogram]>): string {
-  const quantiles = QUANTILES.get(name)!
-  const samples = [...byKey].flatMap(([id, values]) => {
-    const key = `key="${labelValue(String(id))}",`
-    return [
-      ...quantiles.map(
-        (quantile) =>
-          `${name}{${key}quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
-      ),
-      `${name}_count{${key}} ${decimal(values.totalCount)}\n${name}_sum{${key}} ${decimal(values.totalSum)}\n`,
-    ]
-  })
-  return `${family(name, 'summary')}${samples.join('')}`
 }
 
 /** Returns the counters of Apache ZooKeeper that are no keys of `mntr`. */
@@ -293,7 +285,7 @@ const FIRST_QUOTAS = 10_000
 const MAX_QUOTA_PATH = 200
 
 /** Yields limits and usage by quota: of hard limits, where there are any. */
-function* quotaFamilies(tree: Tree): Generator<readonly [name: string, text: string]> {
+function* quotaFamilies(w: MetricsWriter, tree: Tree): Generator<readonly [name: string, text: string]> {
   const rows: { readonly key: string; readonly limits: QuotaNumbers; readonly usage: QuotaNumbers }[] = []
   let [seen, lookedUp] = [0, 0]
   for (const subject of tree.quotas.subjects()) {
@@ -302,12 +294,14 @@ function* quotaFamilies(tree: Tree): Generator<readonly [name: string, text: str
     lookedUp++
     const limits = quotaAt(tree, subject, LIMITS_NAME)
     const usage = quotaAt(tree, subject, STATS_NAME)
-    if (limits !== undefined && usage !== undefined) rows.push({ key: labelValue(subject), limits, usage })
+    if (limits !== undefined && usage !== undefined) rows.push({ key: subject, limits, usage })
   }
   const of = (name: string, value: (row: (typeof rows)[number]) => number): readonly [string, string] => [
     name,
-    [family(name, 'gauge'), ...rows.map((row) => `${name}{key="${row.key}",} ${decimal(value(row))}\n`)].join(
-      '',
+    w.keyed(
+      name,
+      'gauge',
+      rows.map((row) => [row.key, value(row)]),
     ),
   ]
   yield of('quota_count_limit_per_namespace', ({ limits }) => hardOr(limits.countHardLimit, limits.count))
@@ -318,59 +312,55 @@ function* quotaFamilies(tree: Tree): Generator<readonly [name: string, text: str
 
 const hardOr = (hard: number, soft: number): number => (hard > -1 ? hard : soft)
 
-const labelValue = (text: string): string =>
-  text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
-
 /** Yields the families that Apache ZooKeeper lacks: seconds and bytes. */
 function* ownFamilies(
+  w: MetricsWriter,
   { stats, tree, watches, sessions, localSessions, pipeline, role, portStatus: { handshakes } }: ServerReport,
   { zxidLag }: AdminTarget,
 ): Generator<string> {
-  yield family('zabra_requests_total', 'counter')
+  yield w.family('zabra_requests_total', 'counter')
   for (const { op, result, count } of stats.requests.entries())
     yield `zabra_requests_total{op="${op}",result="${result}"} ${count}\n`
-  yield family('zabra_request_seconds', 'histogram')
-  yield* timeSamples('zabra_request_seconds', stats.readLatency, 'kind="read",')
-  yield* timeSamples('zabra_request_seconds', stats.updateLatency, 'kind="write",')
-  yield* timeSamples('zabra_request_seconds', stats.syncLatency, 'kind="sync",')
-  yield* timeSamples('zabra_request_seconds', stats.sessionLatency, 'kind="session",')
-  yield family('zabra_stage_seconds', 'histogram')
+  yield w.family('zabra_request_seconds', 'histogram')
+  yield* w.times('zabra_request_seconds', stats.readLatency, 'kind="read",')
+  yield* w.times('zabra_request_seconds', stats.updateLatency, 'kind="write",')
+  yield* w.times('zabra_request_seconds', stats.syncLatency, 'kind="sync",')
+  yield* w.times('zabra_request_seconds', stats.sessionLatency, 'kind="session",')
+  yield w.family('zabra_stage_seconds', 'histogram')
   for (const [stage, values] of Object.entries(stats.stages.latencies))
-    yield* timeSamples('zabra_stage_seconds', values, `stage="${stage}",`)
-  yield family('zabra_fsync_seconds', 'histogram')
-  yield* timeSamples('zabra_fsync_seconds', stats.fsyncTime)
-  yield* counter('zabra_transactions_total', stats.batchSize.totalSum)
-  yield family('zabra_fsync_batch', 'histogram')
-  for (const [bound, count] of stats.batchSize.cumulative(...COUNT_BUCKETS))
-    yield bucket('zabra_fsync_batch', '', Number(bound.toPrecision(3)), count)
-  yield* histogramEnd('zabra_fsync_batch', '', stats.batchSize.totalCount, stats.batchSize.totalSum)
-  yield family('zabra_connections_refused_total', 'counter')
+    yield* w.times('zabra_stage_seconds', values, `stage="${stage}",`)
+  yield w.family('zabra_fsync_seconds', 'histogram')
+  yield* w.times('zabra_fsync_seconds', stats.fsyncTime)
+  yield w.counter('zabra_transactions_total', stats.batchSize.totalSum)
+  yield w.family('zabra_fsync_batch', 'histogram')
+  yield* w.counts('zabra_fsync_batch', stats.batchSize)
+  yield w.family('zabra_connections_refused_total', 'counter')
   for (const [reason, count] of Object.entries({
     ...stats.refusals,
     tls: handshakes.rejected + handshakes.failed,
   }))
     yield `zabra_connections_refused_total{reason="${reason}"} ${count}\n`
-  yield family('zabra_connections_closed_total', 'counter')
+  yield w.family('zabra_connections_closed_total', 'counter')
   for (const [reason, count] of Object.entries(stats.closed))
     yield `zabra_connections_closed_total{reason="${reason}"} ${count}\n`
   if (role.member !== undefined) {
     const { electionTime, unavailableTime, quorumAckLatency, propagationLatency } = stats.ensemble
-    yield family('zabra_quorum_ack_seconds', 'histogram')
-    yield* timeSamples('zabra_quorum_ack_seconds', quorumAckLatency)
-    yield family('zabra_propagation_seconds', 'histogram')
-    yield* timeSamples('zabra_propagation_seconds', propagationLatency)
-    yield family('zabra_election_seconds', 'histogram')
-    yield* timeSamples('zabra_election_seconds', electionTime)
-    yield* counter('zabra_unavailable_seconds_total', unavailableTime.totalSum / 1000)
+    yield w.family('zabra_quorum_ack_seconds', 'histogram')
+    yield* w.times('zabra_quorum_ack_seconds', quorumAckLatency)
+    yield w.family('zabra_propagation_seconds', 'histogram')
+    yield* w.times('zabra_propagation_seconds', propagationLatency)
+    yield w.family('zabra_election_seconds', 'histogram')
+    yield* w.times('zabra_election_seconds', electionTime)
+    yield w.counter('zabra_unavailable_seconds_total', unavailableTime.totalSum / 1000)
   }
-  yield* gauge('zabra_epoch', epochOf(tree.lastZxid))
-  yield* gauge('zabra_last_zxid', tree.lastZxid)
-  yield* gauge('zabra_committed_zxid', tree.lastZxid + zxidLag)
-  yield* gauge('zabra_zxids_left', MAX_COUNTER - counterOf(tree.lastZxid))
-  yield* gauge('zabra_log_writable', pipeline.isWritable ? 1 : 0)
-  yield family('zabra_sessions', 'gauge')
+  yield w.gauge('zabra_epoch', epochOf(tree.lastZxid))
+  yield w.gauge('zabra_last_zxid', tree.lastZxid)
+  yield w.gauge('zabra_committed_zxid', tree.lastZxid + zxidLag)
+  yield w.gauge('zabra_zxids_left', MAX_COUNTER - counterOf(tree.lastZxid))
+  yield w.gauge('zabra_log_writable', pipeline.isWritable ? 1 : 0)
+  yield w.family('zabra_sessions', 'gauge')
   yield `zabra_sessions{kind="global"} ${sessions.size}\nzabra_sessions{kind="local"} ${localSessions?.size ?? 0}\n`
-  yield family('zabra_sessions_ended_total', 'counter')
+  yield w.family('zabra_sessions_ended_total', 'counter')
   for (const [reason, counter] of [
     ['closed', 'sessionsClosed'],
     ['expired', 'sessionsExpired'],
@@ -378,9 +368,9 @@ function* ownFamilies(
   ] as const)
     yield `zabra_sessions_ended_total{reason="${reason}"} ${stats.total(counter)}\n`
   yield `zabra_sessions_ended_total{reason="moved"} ${stats.closed.moved}\n`
-  yield* counter('zabra_packet_too_large_total', stats.total('largeRequestsRejected'))
-  yield* counter('zabra_notifications_total', stats.watches.total('delivered'))
-  yield family('zabra_watches', 'gauge')
+  yield w.counter('zabra_packet_too_large_total', stats.total('largeRequestsRejected'))
+  yield w.counter('zabra_notifications_total', stats.watches.total('delivered'))
+  yield w.family('zabra_watches', 'gauge')
   for (const [kind, count] of Object.entries({
     data: watches.data.counts.oneShot - watches.data.counts.missing,
     exists: watches.data.counts.missing,
@@ -389,8 +379,8 @@ function* ownFamilies(
     recursive: watches.data.counts.recursive,
   }))
     yield `zabra_watches{kind="${kind}"} ${count}\n`
-  yield family('zabra_notification_seconds', 'histogram')
-  yield* timeSamples('zabra_notification_seconds', stats.watches.latency)
+  yield w.family('zabra_notification_seconds', 'histogram')
+  yield* w.times('zabra_notification_seconds', stats.watches.latency)
 }
 
 /** The classes of the timeouts of sessions, in seconds. */
@@ -399,7 +389,7 @@ const TIMEOUT_CLASSES = [5, 10, 30, 60, 300, Infinity] as const
 const PER_PIECE = 100
 
 /** Yields the sessions by their timeouts, each in the lowest class that it fits. */
-function* sessionFamily({ sessions, localSessions }: ServerReport): Generator<string> {
+function* sessionFamily(w: MetricsWriter, { sessions, localSessions }: ServerReport): Generator<string> {
   const counts = TIMEOUT_CLASSES.map(() => 0)
   let counted = 0
   for (const held of [sessions, localSessions])
@@ -407,7 +397,7 @@ function* sessionFamily({ sessions, localSessions }: ServerReport): Generator<st
       counts[TIMEOUT_CLASSES.findIndex((seconds) => timeout <= seconds * 1000)]!++
       if (++counted % PER_PIECE === 0) yield ''
     }
-  yield family('zabra_sessions_by_timeout', 'gauge')
+  yield w.family('zabra_sessions_by_timeout', 'gauge')
   for (const [index, seconds] of TIMEOUT_CLASSES.entries())
     yield `zabra_sessions_by_timeout{up_to_seconds="${seconds === Infinity ? '+Inf' : seconds}"} ${counts[index]}\n`
 }
@@ -416,29 +406,37 @@ function* sessionFamily({ sessions, localSessions }: ServerReport): Generator<st
 const MAX_NAMESPACES = 50
 
 /** Yields the sizes of the largest first path elements, and what the last walk of the tree found; nothing of it before the first. */
-function* treeFamilies({ tree }: ServerReport, survey: TreeReport | undefined): Generator<string> {
+function* treeFamilies(
+  w: MetricsWriter,
+  { tree }: ServerReport,
+  survey: TreeReport | undefined,
+): Generator<string> {
   const { largest, rest } = tree.store.namespaces.largest(MAX_NAMESPACES)
   yield ''
   const sizes = [
     ...largest.map(({ top, ...size }) => ({ name: labelValue(tree.pathOf(top)), ...size })),
     { name: 'other', ...rest },
   ]
-  yield family('zabra_tree_bytes', 'gauge')
+  yield w.family('zabra_tree_bytes', 'gauge')
   for (const { name, bytes } of sizes) yield `zabra_tree_bytes{namespace="${name}"} ${bytes}\n`
-  yield family('zabra_tree_nodes', 'gauge')
+  yield w.family('zabra_tree_nodes', 'gauge')
   for (const { name, nodes } of sizes) yield `zabra_tree_nodes{namespace="${name}"} ${nodes}\n`
-  yield* gauge('zabra_access_lists', tree.acls.size)
-  yield* gauge('zabra_access_list_bytes', tree.acls.bytes)
+  yield w.gauge('zabra_access_lists', tree.acls.size)
+  yield w.gauge('zabra_access_list_bytes', tree.acls.bytes)
   if (survey === undefined) return
-  yield* gauge('zabra_largest_node_bytes', survey.largestNodeBytes)
-  yield* gauge('zabra_most_children', survey.mostChildren)
+  yield w.gauge('zabra_largest_node_bytes', survey.largestNodeBytes)
+  yield w.gauge('zabra_most_children', survey.mostChildren)
 }
 
 /** Yields what waits: requests, transactions and bytes. */
-function* queueFamilies(server: ServerReport, { log, platform }: AdminTarget): Generator<string> {
+function* queueFamilies(
+  w: MetricsWriter,
+  server: ServerReport,
+  { log, platform }: AdminTarget,
+): Generator<string> {
   const { pipeline, throttler, connections } = server
   const sizes = { outstanding: pipeline.outstanding, throttled: throttler.size, ...pipeline.queues }
-  yield family('zabra_queue_size', 'gauge')
+  yield w.family('zabra_queue_size', 'gauge')
   for (const [queue, size] of Object.entries(sizes)) yield `zabra_queue_size{queue="${queue}"} ${size}\n`
   let unsentBytes = 0
   let counted = 0
@@ -446,28 +444,32 @@ function* queueFamilies(server: ServerReport, { log, platform }: AdminTarget): G
     unsentBytes += flow.unsentBytes
     if (++counted % PER_PIECE === 0) yield ''
   }
-  yield* gauge('zabra_outbox_bytes', unsentBytes)
-  yield* gauge('zabra_log_pending_bytes', log?.pendingBytes ?? 0)
+  yield w.gauge('zabra_outbox_bytes', unsentBytes)
+  yield w.gauge('zabra_log_pending_bytes', log?.pendingBytes ?? 0)
   const since = log?.writingSince
   const pendingMs = since === undefined ? 0 : platform.clock.monotonic() - since
-  yield* gauge('zabra_fsync_pending_seconds', pendingMs / 1000)
+  yield w.gauge('zabra_fsync_pending_seconds', pendingMs / 1000)
 }
 
-function* peerFamilies({ peers }: LeaderMetrics): Generator<string> {
+function* peerFamilies(w: MetricsWriter, { peers }: LeaderMetrics): Generator<string> {
   // A member that has connected again may have two connections: the last one counts.
   const byId = new Map(peers.map((peer) => [peer.serverId, peer]))
-  yield family('zabra_peer_round_trip_seconds', 'gauge')
+  yield w.family('zabra_peer_round_trip_seconds', 'gauge')
   for (const [id, { roundTripMs }] of byId)
     if (roundTripMs !== undefined) yield `zabra_peer_round_trip_seconds{peer="${id}"} ${roundTripMs / 1000}\n`
-  yield family('zabra_peer_unsent_bytes', 'gauge')
+  yield w.family('zabra_peer_unsent_bytes', 'gauge')
   for (const [id, { unsentBytes }] of byId) yield `zabra_peer_unsent_bytes{peer="${id}"} ${unsentBytes}\n`
 }
 
 /** Yields how far the clock of a learner is ahead of that of its leader; nothing before the first transaction. */
-function* clockFamily({ stats }: ServerReport, leader: number | undefined): Generator<string> {
+function* clockFamily(
+  w: MetricsWriter,
+  { stats }: ServerReport,
+  leader: number | undefined,
+): Generator<string> {
   const aheadMs = stats.ensemble.clockAhead.least
   if (aheadMs === undefined || leader === undefined) return
-  yield* gauge('zabra_clock_skew_seconds', aheadMs / 1000, `{peer="${leader}"}`)
+  yield w.gauge('zabra_clock_skew_seconds', aheadMs / 1000, `{peer="${leader}"}`)
 }
 
 /** The versions of runtimes: `environment` asks the system for much more. */
@@ -484,10 +486,11 @@ function runtimeOf({ platform: { system } }: AdminTarget): string {
 
 /** Yields when certificates end; nothing without any. */
 function* certificateFamily(
+  w: MetricsWriter,
   certificates: Readonly<Record<string, OwnCertificate | undefined>>,
 ): Generator<string> {
   const known = Object.entries(certificates).filter(([, certificate]) => certificate !== undefined)
-  if (known.length > 0) yield family('zabra_certificate_expiry_seconds', 'gauge')
+  if (known.length > 0) yield w.family('zabra_certificate_expiry_seconds', 'gauge')
   for (const [use, certificate] of known) {
     const { validUntil, subjectHash } = certificate!
     yield `zabra_certificate_expiry_seconds{use="${use}",subject="${subjectHash}"} ${validUntil / 1000}\n`
@@ -495,7 +498,7 @@ function* certificateFamily(
 }
 
 /** Yields the families about the backups that the server writes; none without a target. */
-function* backupFamilies({ backups }: AdminTarget): Generator<string> {
+function* backupFamilies(w: MetricsWriter, { backups }: AdminTarget): Generator<string> {
   const reports = backups?.reports() ?? []
   if (reports.length === 0) return
   const samples = function* (
@@ -503,7 +506,7 @@ function* backupFamilies({ backups }: AdminTarget): Generator<string> {
     type: 'gauge' | 'counter',
     value: (report: BackupReport) => number | undefined,
   ): Generator<string> {
-    yield family(name, type)
+    yield w.family(name, type)
     for (const report of reports) {
       const number = value(report)
       if (number !== undefined) yield `${name}{target="${labelValue(report.url)}"} ${number}\n`
@@ -535,81 +538,40 @@ function* backupFamilies({ backups }: AdminTarget): Generator<string> {
 const MAX_COUNTER = 0xffff_ffff
 
 /** Yields the families about the process. */
-function* runtimeFamilies({
-  platform: { system, clock },
-  settings,
-  startedAt,
-}: AdminTarget): Generator<string> {
+function* runtimeFamilies(
+  w: MetricsWriter,
+  { platform: { system, clock }, settings, startedAt }: AdminTarget,
+): Generator<string> {
   const heap = system.heap?.()
-  yield* gauge('process_resident_memory_bytes', system.residentMemory())
+  yield w.gauge('process_resident_memory_bytes', system.residentMemory())
   const { open, max } = system.fileDescriptors()
-  if (open >= 0) yield* gauge('process_open_fds', open)
-  if (max >= 0) yield* gauge('process_max_fds', max)
+  if (open >= 0) yield w.gauge('process_open_fds', open)
+  if (max >= 0) yield w.gauge('process_max_fds', max)
   if (heap !== undefined) {
-    yield* gauge('zabra_heap_bytes', heap.used)
-    yield* gauge('zabra_external_bytes', heap.external)
+    yield w.gauge('zabra_heap_bytes', heap.used)
+    yield w.gauge('zabra_external_bytes', heap.external)
   }
   const limits = system.memoryLimits?.()
   if (limits !== undefined) {
-    yield family('zabra_memory_limit_bytes', 'gauge')
+    yield w.family('zabra_memory_limit_bytes', 'gauge')
     const data = dataMemoryLimit(settings.dataMemoryBytes, system)
     for (const [space, bytes] of Object.entries({ ...limits, data }))
       yield `zabra_memory_limit_bytes{space="${space}"} ${bytes === Infinity ? '+Inf' : bytes}\n`
   }
   const cpuMs = system.cpuTime?.()
-  if (cpuMs !== undefined) yield* counter('process_cpu_seconds_total', cpuMs / 1000)
+  if (cpuMs !== undefined) yield w.counter('process_cpu_seconds_total', cpuMs / 1000)
   const startedMs = Math.round(clock.wall() - (clock.monotonic() - startedAt))
-  yield* gauge('process_start_time_seconds', startedMs / 1000)
+  yield w.gauge('process_start_time_seconds', startedMs / 1000)
   const activeMs = system.eventLoopActive?.()
-  if (activeMs !== undefined) yield* counter('zabra_event_loop_active_seconds_total', activeMs / 1000)
+  if (activeMs !== undefined) yield w.counter('zabra_event_loop_active_seconds_total', activeMs / 1000)
   const collections = [...(system.gcPauses?.() ?? [])]
-  if (collections.length > 0) yield family('zabra_gc_seconds_total', 'counter')
+  if (collections.length > 0) yield w.family('zabra_gc_seconds_total', 'counter')
   for (const [kind, { sum }] of collections) yield `zabra_gc_seconds_total{kind="${kind}"} ${sum / 1000}\n`
-  if (collections.length > 0) yield family('zabra_gc_pause_seconds', 'histogram')
+  if (collections.length > 0) yield w.family('zabra_gc_pause_seconds', 'histogram')
   for (const [kind, pauses] of collections)
-    yield* pauseSamples('zabra_gc_pause_seconds', pauses, `kind="${kind}",`)
+    yield* w.pauses('zabra_gc_pause_seconds', pauses, `kind="${kind}",`)
   const delays = system.eventLoopDelays?.()
   if (delays === undefined) return
-  yield family('zabra_event_loop_delay_seconds', 'histogram')
-  yield* pauseSamples('zabra_event_loop_delay_seconds', delays)
+  yield w.family('zabra_event_loop_delay_seconds', 'histogram')
+  yield* w.pauses('zabra_event_loop_delay_seconds', delays)
 }
-
-function* pauseSamples(name: string, pauses: Pauses, labels = ''): Generator<string> {
-  for (const bound of PAUSE_BOUNDS_MS) yield bucket(name, labels, bound / 1000, pauses.countUpTo(bound))
-  yield* histogramEnd(name, labels, pauses.count, pauses.sum / 1000)
-}
-
-function* timeSamples(name: string, values: Histogram, labels = ''): Generator<string> {
-  for (const [ms, count] of values.cumulative(...TIME_BUCKETS))
-    yield bucket(name, labels, Number((ms / 1000).toPrecision(3)), count)
-  yield* histogramEnd(name, labels, values.totalCount, values.totalSum / 1000)
-}
-
-const bucket = (name: string, labels: string, bound: number, count: number): string =>
-  `${name}_bucket{${labels}le="${bound}"} ${count}\n`
-
-/** `labels` end with a comma. */
-function* histogramEnd(name: string, labels: string, count: number, sum: number): Generator<string> {
-  const suffix = labels === '' ? '' : `{${labels.slice(0, -1)}}`
-  yield `${name}_bucket{${labels}le="+Inf"} ${count}\n${name}_sum${suffix} ${sum}\n${name}_count${suffix} ${count}\n`
-}
-
-function summary(name: string, values: Histogram, quantiles: readonly number[]): string {
-  const lines = quantiles.map(
-    (quantile) => `${name}{quantile="${quantile}",} ${decimal(values.recentPercentile(quantile))}\n`,
-  )
-  return `${family(name, 'summary')}${lines.join('')}${name}_count ${decimal(values.totalCount)}\n${name}_sum ${decimal(values.totalSum)}\n`
-}
-
-function* gauge(name: string, value: number, labels = ''): Generator<string> {
-  yield `${family(name, 'gauge')}${name}${labels} ${value}\n`
-}
-
-function* counter(name: string, value: number): Generator<string> {
-  yield `${family(name, 'counter')}${name} ${value}\n`
-}
-
-const family = (name: string, type: 'counter' | 'gauge' | 'summary' | 'histogram'): string =>
-  `# HELP ${name} ${name}\n# TYPE ${name} ${type}\n`
-
-const decimal = (value: number): string => (Number.isInteger(value) ? `${value}.0` : String(value))
