@@ -236,7 +236,7 @@ describe('?name[]=', () => {
   })
 })
 
-it('the text of 3.9 names no counter as 3.10 does, also before a server serves', () => {
+it('a server that serves nothing yet has the same text with the names of both releases', () => {
   const figures = { logLines: { info: 1 } }
   const [old, latest] = [TEXT_WRITERS['3.9'], TEXT_WRITERS['3.10']].map((writer) =>
     [...writeMetrics(writer, undefined, figures)].join(''),
