@@ -1,9 +1,27 @@
 import { OpCode } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import { expect, it } from 'vitest'
+import { encodeRevalidation, encodeTouches } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
-import type { Forwarder } from './forwarded-identities.ts'
 import { ForwardedSessions, MOST_FORWARDED_SESSIONS } from './forwarded-sessions.ts'
+
+/** A learner that claims an id. */
+class Learner {
+  readonly serverId: number
+  readonly accepted = {} as Connection
+  /** Why its connection was closed. */
+  refusal: string | undefined
+
+  constructor(serverId: number) {
+    this.serverId = serverId
+  }
+
+  send(): void {}
+
+  fail(reason: string): void {
+    this.refusal = reason
+  }
+}
 
 /** Forwarded sessions in an ensemble whose configuration names the servers of a set. */
 class Fixture {
@@ -11,20 +29,32 @@ class Fixture {
   readonly sessions = new ForwardedSessions({
     membership: { member: (id: number) => (this.named.has(id) ? {} : undefined) },
     security: { isAuthenticated: () => false },
+    settings: { maxSessionTimeoutMs: 1000 },
   } as unknown as MemberContext)
 
-  learner(serverId: number): Forwarder {
-    return { serverId, accepted: {} as Connection }
-  }
-
-  create(learner: Forwarder, id: bigint): string | undefined {
+  create(learner: Learner, id: bigint): string | undefined {
     const request = { sessionId: id, type: OpCode.createSession, body: new Uint8Array(4) }
     return this.sessions.refusal(learner, request)
   }
 
   /** Creates the most sessions. */
-  fill(learner: Forwarder): void {
+  fill(learner: Learner): void {
     for (let id = 1; id <= MOST_FORWARDED_SESSIONS; id++) this.create(learner, BigInt(id))
+  }
+
+  /** Revalidates a session. Returns a function that says that it lives; undefined where it is refused at once. */
+  revalidate(learner: Learner, id: bigint): (() => void) | undefined {
+    let isAlive: (() => void) | undefined
+    const data = encodeRevalidation({ session: id, timeout: 1000 })
+    this.sessions.revalidate(learner, data, (_id, _timeout, answer) => (isAlive = () => answer(true)))
+    return isAlive
+  }
+
+  mayTouch(learner: Learner, id: bigint): boolean {
+    const touched: bigint[] = []
+    const ping = encodeTouches([{ id, timeout: 1000 }])
+    for (const _ of this.sessions.pingSteps(learner, ping, (one) => void touched.push(one)));
+    return touched.length > 0
   }
 }
 
@@ -32,47 +62,53 @@ const TOO_MANY = expect.stringContaining('which is the most')
 
 it('revalidations that were in flight together do not exceed the most sessions', () => {
   const fixture = new Fixture()
-  const { sessions } = fixture
-  const stranger = fixture.learner(9)
+  const stranger = new Learner(9)
   const ids = Array.from({ length: MOST_FORWARDED_SESSIONS + 1 }, (_, index) => BigInt(index))
-  expect(ids.filter((id) => sessions.refusalToRevalidate(stranger, id) !== undefined)).toEqual([])
-  const refusals = ids.map((id) => sessions.revalidated(stranger, id))
-  expect([refusals.at(-2), refusals.at(-1)]).toEqual([undefined, TOO_MANY])
-  expect(sessions.mayTouch(stranger)(ids.at(-1)!)).toBe(false)
-  // One of them is revalidated again.
-  expect(sessions.revalidated(fixture.learner(10), 0n)).toBe(undefined)
+  const inFlight = ids.map((id) => fixture.revalidate(stranger, id)!)
+  const last = inFlight.pop()!
+  for (const isAlive of inFlight) isAlive()
+  expect(stranger.refusal).toBe(undefined)
+  last()
+  expect(stranger.refusal).toEqual(TOO_MANY)
+  expect(fixture.mayTouch(stranger, ids.at(-1)!)).toBe(false)
+  // One of them is revalidated again, and another one refused at once.
+  const other = new Learner(10)
+  fixture.revalidate(other, 0n)!()
+  expect(other.refusal).toBe(undefined)
+  expect([fixture.revalidate(other, ids.at(-1)!), other.refusal]).toEqual([undefined, TOO_MANY])
 })
 
 it('a session that moves to a server which is believed leaves room for another one', () => {
   const fixture = new Fixture()
-  const [stranger, member] = [fixture.learner(9), fixture.learner(1)]
+  const [stranger, member] = [new Learner(9), new Learner(1)]
   fixture.named.add(1)
   fixture.fill(stranger)
   expect(fixture.create(stranger, 0n)).toEqual(TOO_MANY)
-  expect(fixture.sessions.revalidated(member, 1n)).toBe(undefined)
-  expect(fixture.sessions.mayTouch(stranger)(1n)).toBe(false)
+  fixture.revalidate(member, 1n)!()
+  expect(member.refusal).toBe(undefined)
+  expect(fixture.mayTouch(stranger, 1n)).toBe(false)
   expect([fixture.create(stranger, 0n), fixture.create(stranger, 1n)]).toEqual([undefined, TOO_MANY])
 })
 
 it('sessions of a server that a configuration names later leave room for those of others, and live on', () => {
   const fixture = new Fixture()
-  const [joiner, stranger] = [fixture.learner(9), fixture.learner(10)]
+  const [joiner, stranger] = [new Learner(9), new Learner(10)]
   fixture.create(stranger, 0n)
   fixture.fill(joiner)
   fixture.named.add(9)
-  expect(fixture.sessions.mayTouch(joiner)(1n)).toBe(true)
-  expect([fixture.create(stranger, 1n), fixture.sessions.mayTouch(stranger)(0n)]).toEqual([undefined, true])
-  expect(fixture.sessions.mayTouch(stranger)(2n)).toBe(false)
+  expect(fixture.mayTouch(joiner, 1n)).toBe(true)
+  expect([fixture.create(stranger, 1n), fixture.mayTouch(stranger, 0n)]).toEqual([undefined, true])
+  expect(fixture.mayTouch(stranger, 2n)).toBe(false)
 })
 
 it('a removed server keeps its sessions alive until it reconnects, and has no more new ones than other such servers', () => {
   const fixture = new Fixture()
-  const removed = fixture.learner(1)
+  const removed = new Learner(1)
   fixture.named.add(1)
-  expect([fixture.create(removed, -1n), fixture.sessions.mayTouch(removed)(-1n)]).toEqual([undefined, true])
+  expect([fixture.create(removed, -1n), fixture.mayTouch(removed, -1n)]).toEqual([undefined, true])
   fixture.named.delete(1)
-  expect(fixture.sessions.mayTouch(removed)(-1n)).toBe(true)
+  expect(fixture.mayTouch(removed, -1n)).toBe(true)
   fixture.fill(removed)
   expect(fixture.create(removed, 0n)).toEqual(TOO_MANY)
-  expect(fixture.sessions.mayTouch(fixture.learner(1))(-1n)).toBe(false)
+  expect(fixture.mayTouch(new Learner(1), -1n)).toBe(false)
 })

@@ -3,14 +3,20 @@ import type { ClientChannel } from '../connections/client-channel.ts'
 import { formatSessionId } from '../connections/log-context.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { SessionId } from '../core/types.ts'
+import { decodeRevalidation, encodeRevalidationReply, PacketType, touchSteps } from '../core/zab/index.ts'
 import type { ForwardedRequest, PipelineContext } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import { isBelieved, type Forwarder } from './forwarded-identities.ts'
+import { forwardedTimeout } from './forwarded-timeouts.ts'
+import type { LearnerConnection } from './learner-connection.ts'
 
 /** Sessions of all servers that are not believed, together: 6 MB of the memory for clients. */
 export const MOST_FORWARDED_SESSIONS = 10_000
 
 const TOO_MANY = `servers that no configuration names have ${MOST_FORWARDED_SESSIONS} sessions, which is the most; add it to the configuration before clients connect to it`
+
+type Revalidator = Forwarder & Pick<LearnerConnection, 'send' | 'fail'>
+type Context = Pick<MemberContext, 'membership' | 'security' | 'settings'>
 
 /**
  * Knows the sessions that servers which are not believed have created or revalidated in a role, until they are closed. Each takes memory
@@ -18,13 +24,13 @@ const TOO_MANY = `servers that no configuration names have ${MOST_FORWARDED_SESS
  * together, and keep no others alive.
  */
 export class ForwardedSessions {
-  readonly #context: Pick<MemberContext, 'membership' | 'security'>
+  readonly #context: Context
   /** The sessions, with the servers that had them last. */
   readonly #servers = new Map<SessionId, ServerId>()
   /** Learners that are believed, or were. */
   readonly #wereBelieved = new WeakSet<Forwarder>()
 
-  constructor(context: Pick<MemberContext, 'membership' | 'security'>) {
+  constructor(context: Context) {
     this.#context = context
   }
 
@@ -49,29 +55,35 @@ export class ForwardedSessions {
       if (type === OpCode.createSession) this.#servers.delete(sessionId)
   }
 
-  /** Returns why the connection of a learner that revalidates a session is to be closed, or undefined. */
-  refusalToRevalidate(learner: Forwarder, id: SessionId): string | undefined {
-    return this.#servers.size < MOST_FORWARDED_SESSIONS || this.mayTouch(learner)(id) ? undefined : TOO_MANY
+  /** Returns the steps that keep the sessions of a PING alive, each with the timeout that is believed. */
+  pingSteps(
+    learner: Forwarder,
+    data: Uint8Array | null,
+    touch: (id: SessionId, timeout: number) => void,
+  ): Generator<void> {
+    const mayTouch = this.#mayTouch(learner)
+    return touchSteps(data, (id, timeout) => {
+      if (mayTouch(id)) touch(id, forwardedTimeout(this.#context, learner, timeout))
+    })
   }
 
   /**
-   * Notes a session that a learner has revalidated: it lives, and its former server has it no more. Returns why the connection of the
-   * learner is to be closed, or undefined: very many revalidations may have been in flight.
+   * Answers a REVALIDATE by what `revalidate` says of the session. One that lives belongs to the learner from then on. Closes the connection
+   * of a learner that would have too many; this is also checked after `revalidate`, since very many may have been in flight.
    */
-  revalidated(learner: Forwarder, id: SessionId): string | undefined {
-    if (!this.#isBelieved(learner)) return this.#note(learner, id)
-    this.#servers.delete(id)
-    return undefined
-  }
-
-  /**
-   * Returns a function that returns whether a learner may keep a session alive; for one packet, which may name very many. One that was
-   * removed from the configuration follows on until it reconnects, and its clients stay.
-   */
-  mayTouch(learner: Forwarder): (id: SessionId) => boolean {
-    return this.#isBelieved(learner) || this.#wereBelieved.has(learner)
-      ? () => true
-      : (id) => this.#servers.has(id)
+  revalidate(
+    learner: Revalidator,
+    data: Uint8Array | null,
+    revalidate: (id: SessionId, timeout: number, answer: (valid: boolean) => void) => void,
+  ): void {
+    const { session, timeout } = decodeRevalidation(data)
+    if (this.#servers.size >= MOST_FORWARDED_SESSIONS && !this.#mayTouch(learner)(session))
+      return learner.fail(TOO_MANY)
+    revalidate(session, forwardedTimeout(this.#context, learner, timeout), (valid) => {
+      const refusal = valid ? this.#revalidated(learner, session) : undefined
+      if (refusal !== undefined) return learner.fail(refusal)
+      learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
+    })
   }
 
   /** Returns the context of a pipeline that also says here which sessions are closed. */
@@ -83,6 +95,22 @@ export class ForwardedSessions {
         context.onSessionClosed(id, callback, txn)
       },
     }
+  }
+
+  #revalidated(learner: Forwarder, id: SessionId): string | undefined {
+    if (!this.#isBelieved(learner)) return this.#note(learner, id)
+    this.#servers.delete(id)
+    return undefined
+  }
+
+  /**
+   * Returns a function that returns whether a learner may keep a session alive; for one packet, which may name very many. One that was
+   * removed from the configuration follows on until it reconnects, and its clients stay.
+   */
+  #mayTouch(learner: Forwarder): (id: SessionId) => boolean {
+    return this.#isBelieved(learner) || this.#wereBelieved.has(learner)
+      ? () => true
+      : (id) => this.#servers.has(id)
   }
 
   #note({ serverId }: Forwarder, id: SessionId): string | undefined {

@@ -16,17 +16,14 @@ import {
   decodeLearnerInfo,
   decodeLearnerReportPacket,
   decodeMemberExtension,
-  decodeRevalidation,
   decodeStopPermitRequest,
   encodeDesignatedLeader,
   encodeInformAndActivate,
   encodeMemberExtension,
-  encodeRevalidationReply,
   encodeStopPermitAnswer,
   LEARNER_INFO_BYTES,
   NO_ZXID,
   PacketType,
-  touchSteps,
   withExtension,
   type ConnectionId,
   type Leader,
@@ -45,7 +42,7 @@ import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-ident
 import type { ForwardedSessions } from './forwarded-sessions.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
-import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
+import { forwardedBody } from './forwarded-timeouts.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Refusal } from './pending-connections.ts'
@@ -525,25 +522,15 @@ export class Learners {
     { type, data, auth }: QuorumPacket,
   ): void {
     const { forwardedSessions } = this.#options
-    if (type === PacketType.ping) {
-      const mayTouch = forwardedSessions.mayTouch(learner)
+    if (type === PacketType.ping)
       return learner.run(
-        touchSteps(data, (id, timeout) => {
-          if (mayTouch(id)) pipeline.touchSession(id, forwardedTimeout(this.#context, learner, timeout))
-        }),
+        forwardedSessions.pingSteps(learner, data, (id, timeout) => pipeline.touchSession(id, timeout)),
       )
-    }
     if (type === PacketType.revalidate) {
       if (!this.#admits(learner, pipeline, data, auth)) return
-      const { session, timeout } = decodeRevalidation(data)
-      const refusal = forwardedSessions.refusalToRevalidate(learner, session)
-      if (refusal !== undefined) return learner.fail(refusal)
-      this.#context.stats.ensemble.revalidateCount++
-      const believed = forwardedTimeout(this.#context, learner, timeout)
-      return pipeline.revalidateForLearner(learner, session, believed, (valid) => {
-        const tooMany = valid ? forwardedSessions.revalidated(learner, session) : undefined
-        if (tooMany !== undefined) return learner.fail(tooMany)
-        learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
+      return forwardedSessions.revalidate(learner, data, (id, timeout, answer) => {
+        this.#context.stats.ensemble.revalidateCount++
+        pipeline.revalidateForLearner(learner, id, timeout, answer)
       })
     }
     this.#submit(learner, data, auth)

@@ -9,16 +9,13 @@ import {
   decodeLearnerInfo,
   decodeLearnerReportPacket,
   decodeMemberExtension,
-  decodeRevalidation,
   encodeInformAndActivate,
   encodeMemberExtension,
-  encodeRevalidationReply,
   LEARNER_INFO_BYTES,
   NO_ZXID,
   ObserverMaster,
   PacketType,
   proposedConfiguration,
-  touchSteps,
   withExtension,
   type ConnectionId,
   type MemberExtension,
@@ -33,7 +30,7 @@ import { FeatureReports } from './feature-reports.ts'
 import { ForwardedBytes, OBSERVER_LIMIT } from './forwarded-bytes.ts'
 import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import type { ForwardedSessions } from './forwarded-sessions.ts'
-import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
+import { forwardedBody } from './forwarded-timeouts.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
@@ -379,27 +376,15 @@ export class ObserverMasterRole {
   #handle(observer: LearnerConnection, packet: QuorumPacket): void {
     const { type, data, auth } = packet
     const { pipeline, sessions, forwardedSessions } = this.#follower
-    if (type === PacketType.ping) {
-      const mayTouch = forwardedSessions.mayTouch(observer)
+    if (type === PacketType.ping)
       return observer.run(
-        touchSteps(data, (id, timeout) => {
-          if (mayTouch(id)) sessions.touchFromObserver(id, forwardedTimeout(this.#context, observer, timeout))
-        }),
+        forwardedSessions.pingSteps(observer, data, (id, timeout) => sessions.touchFromObserver(id, timeout)),
       )
-    }
-    if (type === PacketType.revalidate) {
-      const { session, timeout } = decodeRevalidation(data)
-      const refusal = forwardedSessions.refusalToRevalidate(observer, session)
-      if (refusal !== undefined) return observer.fail(refusal)
-      this.#count(observer, session, packet)
-      const onRevalidated = (valid: boolean): void => {
-        const tooMany = valid ? forwardedSessions.revalidated(observer, session) : undefined
-        if (tooMany !== undefined) return observer.fail(tooMany)
-        observer.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
-      }
-      const believed = forwardedTimeout(this.#context, observer, timeout)
-      return pipeline.revalidate(session, believed, { onRevalidated }, observer.id)
-    }
+    if (type === PacketType.revalidate)
+      return forwardedSessions.revalidate(observer, data, (id, timeout, onRevalidated) => {
+        this.#count(observer, id, packet)
+        pipeline.revalidate(id, timeout, { onRevalidated }, observer.id)
+      })
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
     const refusal = forwardedSessions.refusal(observer, { sessionId, ...request })
     if (refusal !== undefined) return observer.fail(refusal)
