@@ -78,6 +78,14 @@ export class AuditedPipeline implements RequestPipeline {
     return this.#pipeline.transactions
   }
 
+  get unprepared(): number | undefined {
+    return this.#pipeline.unprepared
+  }
+
+  get unapplied(): number {
+    return this.#pipeline.unapplied
+  }
+
   get queues(): Readonly<Record<string, number>> {
     return this.#pipeline.queues
   }

@@ -10,7 +10,7 @@ export interface CommitTurnsOptions {
   readonly clock: Pick<Clock, 'monotonic'>
   readonly stats: Pick<ServerStats, 'commits' | 'readLatency' | 'updateLatency'>
   readonly lines: LineCounts
-  readonly pipeline: () => Pick<RequestPipeline, 'outstanding' | 'queues'>
+  readonly pipeline: () => Pick<RequestPipeline, 'outstanding' | 'unprepared' | 'unapplied'>
 }
 
 /**
@@ -20,19 +20,22 @@ export interface CommitTurnsOptions {
 export class CommitTurns {
   readonly #options: CommitTurnsOptions
   #applied: number
-  /** The counters at the end of the last such turn. */
-  #reads: number
-  #writes: number
-  #left = 0
-  #drained = 0
-  #readsLeft = 0
+  /** Each returns how much a counter has grown since the last such turn. */
+  readonly #reads: () => number
+  readonly #writes: () => number
+  readonly #left: () => number
+  readonly #drained: () => number
+  readonly #readsLeft: () => number
 
   constructor(options: CommitTurnsOptions) {
-    const { tree, stats } = options
+    const { tree, stats, lines } = options
     this.#options = options
     this.#applied = tree.lastZxid
-    this.#reads = stats.readLatency.totalCount
-    this.#writes = stats.updateLatency.totalCount
+    this.#reads = growthOf(() => stats.readLatency.totalCount)
+    this.#writes = growthOf(() => stats.updateLatency.totalCount)
+    this.#left = growthOf(() => lines.left)
+    this.#drained = growthOf(() => lines.drained)
+    this.#readsLeft = growthOf(() => lines.readsLeft)
   }
 
   /** Called at the end of each turn, which began at `begunAt`. */
@@ -42,38 +45,41 @@ export class CommitTurns {
 
   #measure(begunAt: number): void {
     const { tree, clock, stats, lines, pipeline } = this.#options
-    const { commits, readLatency, updateLatency } = stats
+    const { commits } = stats
     const applied = appliedBetween(this.#applied, tree.lastZxid)
-    const reads = readLatency.totalCount - this.#reads
-    const writes = updateLatency.totalCount - this.#writes
     this.#applied = tree.lastZxid
-    this.#reads = readLatency.totalCount
-    this.#writes = updateLatency.totalCount
-    const left = lines.left - this.#left
-    const drained = lines.drained - this.#drained
-    const readsLeft = lines.readsLeft - this.#readsLeft
-    this.#left = lines.left
-    this.#drained = lines.drained
-    this.#readsLeft = lines.readsLeft
+    const writes = this.#writes()
+    const drained = this.#drained()
+    const readsLeft = this.#readsLeft()
 
     const ms = clock.monotonic() - begunAt
     commits.batchTime.add(ms)
     commits.timeOfOne.add(ms / applied)
     // What waited when the commits came has left since, or waits still.
     commits.lines.add(lines.lines + drained)
-    commits.requestsInLines.add(lines.requests + left)
+    commits.requestsInLines.add(lines.requests + this.#left())
     commits.readsInLines.add(lines.reads + readsLeft)
     commits.readsLeft.add(readsLeft)
     if (lines.firstWaitMs !== undefined) commits.readWait.add(lines.firstWaitMs)
     lines.firstWaitMs = undefined
     commits.linesDrained.add(drained)
-    commits.readsAnswered.add(reads)
+    commits.readsAnswered.add(this.#reads())
     commits.writesAnswered.add(writes)
-    const { outstanding, queues } = pipeline()
+    const { outstanding, unprepared, unapplied } = pipeline()
     commits.writesInFlight.add(outstanding + writes)
-    commits.commitsWaiting.add((queues['apply'] ?? 0) + applied)
-    if (queues['prepare'] !== undefined) commits.waitingForPreparation.add(queues['prepare'])
-    if (queues['forward'] !== undefined) commits.waitingForLeader.add(outstanding + writes)
+    commits.commitsWaiting.add(unapplied + applied)
+    if (unprepared === undefined) commits.waitingForLeader.add(outstanding + writes)
+    else commits.waitingForPreparation.add(unprepared)
+  }
+}
+
+/** Returns a function that returns how much a counter has grown since the last call. */
+function growthOf(counter: () => number): () => number {
+  let last = counter()
+  return () => {
+    const before = last
+    last = counter()
+    return last - before
   }
 }
 

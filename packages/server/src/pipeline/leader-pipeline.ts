@@ -101,11 +101,19 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     return this.#preparing.length + this.#applyQueue.length
   }
 
+  get unprepared(): number {
+    return this.#preparing.length
+  }
+
+  get unapplied(): number {
+    return this.#applyQueue.unapplied
+  }
+
   get queues(): Readonly<Record<string, number>> {
     return {
-      prepare: this.#preparing.length,
+      prepare: this.unprepared,
       commit: this.#applyQueue.length,
-      apply: this.#applyQueue.unapplied,
+      apply: this.unapplied,
       sync: this.pendingSyncs,
     }
   }

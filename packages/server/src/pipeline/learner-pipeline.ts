@@ -134,8 +134,16 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     return this.#applying.length
   }
 
+  get unprepared(): undefined {
+    return undefined
+  }
+
+  get unapplied(): number {
+    return this.#applying.length
+  }
+
   get queues(): Readonly<Record<string, number>> {
-    return { forward: this.#outstanding, apply: this.#applying.length, sync: this.#syncs.length }
+    return { forward: this.#outstanding, apply: this.unapplied, sync: this.#syncs.length }
   }
 
   get isWritable(): boolean {

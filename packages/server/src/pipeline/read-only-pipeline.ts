@@ -17,6 +17,8 @@ import type {
 export class ReadOnlyPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly outstanding = 0
   readonly transactions = 0
+  readonly unprepared = undefined
+  readonly unapplied = 0
   readonly queues = {}
   readonly isWritable = false
   readonly digests: RecordedDigests = []

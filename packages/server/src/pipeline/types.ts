@@ -85,6 +85,10 @@ export interface RequestPipeline {
   readonly outstanding: number
   /** Counts the requests and transactions that wait until they are prepared, committed or applied here, those of other servers included. */
   readonly transactions: number
+  /** Counts the requests that wait until they are prepared here; undefined where another server prepares them. */
+  readonly unprepared: number | undefined
+  /** Counts the transactions that are committed and wait until they are applied here. */
+  readonly unapplied: number
   /** How many requests and transactions wait, by what they wait for. */
   readonly queues: Readonly<Record<string, number>>
   /** Whether writes are accepted now: not while the disk is full, and never on a read-only server. */
