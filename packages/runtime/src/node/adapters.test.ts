@@ -135,6 +135,21 @@ describe('nodeSystem and nodeRandom', () => {
     expect(nodeSystem.longHolds!().count).toBe(holds.count)
   })
 
+  it('a hold of the event loop that begins right after a look is seen by the next one', async () => {
+    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+    nodeSystem.resetPauses!()
+    const sampled = nodeSystem.eventLoopDelays!().count + 3
+    while (nodeSystem.eventLoopDelays!().count < sampled) await nextTurn()
+    const before = nodeSystem.longHolds!().count
+    nodeSystem.maxEventLoopDelay!()
+    const end = performance.now() + 150
+    while (performance.now() < end);
+    await nextTurn()
+    await nextTurn()
+    expect(nodeSystem.longHolds!().count).toBeGreaterThan(before)
+    expect(nodeSystem.maxEventLoopDelay!()).toBeGreaterThanOrEqual(140)
+  })
+
   it('maxGcPause is the longest garbage collection since resetPauses, which leaves gcPauses and eventLoopDelays', async () => {
     nodeSystem.resetPauses!()
     const counts = (): number[] => [...nodeSystem.gcPauses!().values()].map(({ count }) => count)

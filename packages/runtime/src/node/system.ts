@@ -3,6 +3,7 @@ import type { IntervalHistogram, PerformanceEntry } from 'node:perf_hooks'
 import { arch, freemem, hostname, release, tmpdir, totalmem, type, userInfo } from 'node:os'
 import type { Pauses, System } from '../system.ts'
 import { builtinModule } from './builtin-module.ts'
+import { LongHolds } from './long-holds.ts'
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
 
@@ -12,32 +13,9 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
  */
 const DELAY_RESOLUTION_MS = 10
 let delays: IntervalHistogram | undefined
-/** The one that is reset each time when it is looked at. Both begin in one turn, so their timers wake the process together. */
-let newDelays: IntervalHistogram | undefined
-let maxDelay = 0
+/** Of a monitor of its own, since it is reset. Both begin in one turn, so their timers wake the process together. */
+let holds: LongHolds | undefined
 let maxPause = 0
-
-/** Holds of the event loop of more milliseconds are kept one by one, and so many of them. */
-const LONG_HOLD_MS = 100
-const KEPT_HOLDS = 100
-let holdCount = 0
-let lastHolds: number[] = []
-
-/** Takes the longest delay, and the long ones, since the last look. */
-function takeNewDelays(): void {
-  if (newDelays === undefined || newDelays.count === 0) return
-  const { count, max } = newDelays
-  maxDelay = Math.max(maxDelay, max / 1e6 - DELAY_RESOLUTION_MS)
-  for (let rank = 0; rank < Math.min(count, KEPT_HOLDS); rank++) {
-    // The longest one first: a percentile by its rank is one value.
-    const ms = newDelays.percentile((100 * (count - rank)) / count) / 1e6 - DELAY_RESOLUTION_MS
-    if (ms <= LONG_HOLD_MS) break
-    holdCount++
-    lastHolds.push(ms)
-  }
-  lastHolds = lastHolds.slice(-KEPT_HOLDS)
-  newDelays.reset()
-}
 
 /** Upper bounds of the buckets of `PauseCounts`, in milliseconds. */
 const BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const
@@ -129,22 +107,16 @@ export const nodeSystem: System = {
     ]
   },
   residentMemory: () => process.memoryUsage.rss(),
-  maxEventLoopDelay() {
-    takeNewDelays()
-    return maxDelay
-  },
-  longHolds() {
-    takeNewDelays()
-    return { count: holdCount, last: lastHolds }
-  },
+  maxEventLoopDelay: () => holds?.max ?? 0,
+  longHolds: () => holds?.take() ?? { count: 0, last: [] },
   resetPauses() {
-    if (delays === undefined) {
+    if (holds === undefined) {
       delays = monitorDelays()
-      newDelays = monitorDelays()
+      holds = new LongHolds(monitorDelays(), DELAY_RESOLUTION_MS)
       watchCollections()
     }
-    takeNewDelays()
-    maxDelay = maxPause = 0
+    holds.reset()
+    maxPause = 0
   },
   maxGcPause: () => maxPause,
   gcPauses: () => collections,
