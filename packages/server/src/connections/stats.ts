@@ -103,10 +103,6 @@ export class ServerStats extends Statistics {
   readonly throttledTime = new Histogram()
   /** Bytes that a client had not read, when its socket took no more. */
   readonly unsentBytes = new Histogram()
-  /** Times for which the event loop was held, each over 100 ms. */
-  readonly holds = new Histogram()
-  /** How many of the process have been looked at. A private field, so that `reset` keeps it. */
-  #holdsSeen = 0
   /** Results of requests whose connections were closed. */
   staleReplies = 0
   largeRequestsRejected = 0
@@ -121,6 +117,16 @@ export class ServerStats extends Statistics {
   /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst`. */
   handshakesAtReset: Omit<HandshakeStats, 'active'> = { rejected: 0, failed: 0 }
 
+  readonly #system: Pick<System, 'longHolds'>
+  readonly #holds = new Histogram()
+  /** How many holds of the process are in `#holds`, or were before a reset. */
+  #holdsSeen = 0
+
+  constructor(system: Pick<System, 'longHolds'> = {}) {
+    super()
+    this.#system = system
+  }
+
   countPlainConnection(isLocal: boolean): void {
     if (isLocal) this.plainLocal++
     else this.plainRemote++
@@ -131,13 +137,12 @@ export class ServerStats extends Statistics {
     return summaryOfBoth(this.readLatency, this.updateLatency)
   }
 
-  /** Records the times for which the event loop was held since the last call. */
-  recordHolds(longHolds: ReturnType<NonNullable<System['longHolds']>> | undefined): void {
-    if (longHolds === undefined) return
-    const { count, last } = longHolds
-    const fresh = Math.min(last.length, count - this.#holdsSeen)
+  /** Times for which the event loop was held, each over 100 ms, until now. */
+  get holds(): Histogram {
+    const { count, last } = this.#system.longHolds?.() ?? { count: 0, last: [] }
+    for (const ms of last.slice(Math.max(0, last.length - (count - this.#holdsSeen)))) this.#holds.add(ms)
     this.#holdsSeen = count
-    for (const ms of fresh > 0 ? last.slice(-fresh) : []) this.holds.add(ms)
+    return this.#holds
   }
 
   /** Records what the recovery at the start took, in milliseconds, and its transactions. */
@@ -153,6 +158,7 @@ export class ServerStats extends Statistics {
     this.ensemble.reset()
     this.watches.reset()
     this.commits.reset()
+    this.holds.reset()
     this.lastResponseSize = this.minResponseSize = this.maxResponseSize = -1
   }
 
@@ -161,6 +167,7 @@ export class ServerStats extends Statistics {
     this.ensemble.rotate()
     this.watches.rotate()
     this.commits.rotate()
+    this.holds.rotate()
     this.stages.rotate()
     for (const values of Object.values(this.startup)) values.rotate()
   }

@@ -102,7 +102,7 @@ export class Member implements Server, AdminTarget {
       secretFiles,
     }: MemberParts,
   ) {
-    const stats = new ServerStats()
+    const stats = new ServerStats(platform.system)
     stats.recordStart(database.recoveryTimes)
     const { clock, logger } = platform
     const startedAt = clock.monotonic()
@@ -186,8 +186,7 @@ export class Member implements Server, AdminTarget {
   }
 
   rotateStatistics(): void {
-    const { stats, database, platform } = this.#context
-    stats.recordHolds(platform.system.longHolds?.())
+    const { stats, database } = this.#context
     stats.rotate()
     database.tree.options.traffic?.rotate()
   }

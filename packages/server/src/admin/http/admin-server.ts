@@ -466,7 +466,6 @@ export class AdminServer {
     if (this.#target === undefined) return figures
     const { directories, service } = this.#target
     if (service !== undefined) this.#survey.refresh(service.tree)
-    service?.stats.recordHolds(this.#platform.system.longHolds?.())
     return { ...figures, tree: this.#survey.report, disk: await this.#disk.next(directories) }
   }
 
