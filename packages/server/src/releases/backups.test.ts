@@ -1,8 +1,8 @@
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { nodeCompression, nodeCryptography } from '@zabra/runtime/node'
 import {
-  fromHex,
   plain,
+  putFiles,
   readFixture,
   releases,
   toHex,
@@ -40,12 +40,9 @@ interface Fixture {
   readonly moments: Readonly<Record<string, unknown>>
 }
 
-async function storeOf({ files, key }: Pick<Fixture, 'files' | 'key'>): Promise<BackupStore> {
+function storeOf({ files, key }: Pick<Fixture, 'files' | 'key'>): BackupStore {
   const disk = new MemoryDisk()
-  for (const [path, hex] of Object.entries(files)) {
-    await disk.makeFolder(path.slice(0, path.lastIndexOf('/')))
-    await disk.replaceFile(path, fromHex(hex))
-  }
+  putFiles(disk, files)
   const random = new SeededRandom(5)
   return {
     target: new FolderTarget(FOLDER, { disk, random }),
@@ -91,7 +88,7 @@ async function capture(key: string | null): Promise<Fixture> {
   const files: Record<string, string> = {}
   for (const path of disk.paths().toSorted())
     if (path.startsWith(`${FOLDER}/`)) files[path] = toHex(await disk.readFile(path))
-  const store = await storeOf({ files, key })
+  const store = storeOf({ files, key })
   const held: Record<string, unknown> = {}
   for (const zxid of moments) held[zxid] = await readMoment(store, zxid)
   return { files, key, moments: held }
@@ -108,7 +105,7 @@ describe.each(releases)('a target of backups that release %s has written', (rele
     const fixture = readFixture<Fixture>(release, name)
 
     it('has snapshots, parts of the log and a merged one, without damage and gaps', async () => {
-      const store = await storeOf(fixture)
+      const store = storeOf(fixture)
       const catalog = await Catalog.read(store)
       const all = [...catalog.snapshots, ...catalog.logs]
       expect(catalog.bad).toEqual([])
@@ -123,13 +120,13 @@ describe.each(releases)('a target of backups that release %s has written', (rele
     })
 
     it('holds each moment as it was', async () => {
-      const store = await storeOf(fixture)
+      const store = storeOf(fixture)
       for (const [zxid, held] of Object.entries(fixture.moments))
         expect(await readMoment(store, Number(zxid))).toEqual(held)
     })
 
     it('is restored to a folder on which a server starts', async () => {
-      const store = await storeOf(fixture)
+      const store = storeOf(fixture)
       const chain = (await Catalog.read(store)).newestChain()
       const disk = new MemoryDisk()
       await restoreFolder(await loadBackup(store, chain, chain.upTo, { compression }), {

@@ -4,6 +4,7 @@ import { nodeCompression } from '@zabra/runtime/node'
 import {
   fromHex,
   plain,
+  putFiles,
   readFixture,
   releases,
   toHex,
@@ -126,8 +127,7 @@ function readVotes(bytes: Uint8Array, opened: boolean): unknown[] {
 
 async function readFiles(files: Fixture['files']): Promise<unknown> {
   const disk = new MemoryDisk()
-  for (const path of Object.keys(files)) await disk.makeFolder(path.slice(0, path.lastIndexOf('/')))
-  for (const [path, hex] of Object.entries(files)) await disk.replaceFile(path, fromHex(hex))
+  putFiles(disk, files)
   const database = await readDatabase(disk, location, nodeCompression, silentLogger)
   const state = await readMemberState(location, { disk, ...tools })
   return plain({
@@ -241,11 +241,7 @@ describe.each(releases)('what members of release %s have written', (release) => 
 
   it('starts an ensemble, which has an id then', async () => {
     const ensemble = new Ensemble(4, { observers: [4] })
-    for (const { disk } of ensemble.members.values())
-      for (const [path, hex] of Object.entries(fixture.files)) {
-        await disk.makeFolder(path.slice(0, path.lastIndexOf('/')))
-        await disk.replaceFile(path, fromHex(hex))
-      }
+    for (const { disk } of ensemble.members.values()) putFiles(disk, fixture.files)
     for (const member of ensemble.members.values()) await member.start()
     await ensemble.allServe()
     await ensemble.advance(1000)

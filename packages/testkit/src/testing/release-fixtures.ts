@@ -1,5 +1,6 @@
 // oxlint-disable-next-line no-restricted-imports -- tests read and write the fixtures
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import type { MemoryDisk } from '@zabra/runtime'
 
 const folder = new URL('../../../server/fixtures/', import.meta.url)
 
@@ -28,6 +29,11 @@ export function writeFixture(name: string, fixture: unknown): void {
 
 export const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 export const fromHex = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
+
+/** Puts the files of a fixture on a disk. */
+export function putFiles(disk: MemoryDisk, files: Readonly<Record<string, string>>): void {
+  for (const [path, hex] of Object.entries(files)) disk.putFile(path, fromHex(hex))
+}
 
 /** Returns a value as it is read from a fixture: bytes as hexadecimal digits, bigints with an n. */
 export const plain = (value: unknown): unknown =>
