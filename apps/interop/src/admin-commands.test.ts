@@ -1,27 +1,16 @@
 import { expect, it } from 'vitest'
 import { Ensemble } from './ensemble/ensemble.ts'
+import { adminSettings, apache, authorization, SESSION_MS } from './harness/admin-settings.ts'
 import { Client } from './harness/client.ts'
 import { freePort } from './harness/ports.ts'
 import { describeWith } from './harness/requirements.ts'
 import { Server, type Kind } from './harness/servers.ts'
 
-const apache: Kind = 'apache-3.9'
-/** Clients of these tests send no pings. */
-const SESSION_MS = 600_000
-
-const settings = (kind: Kind, port: number) => ({
-  'admin.enableServer': 'true',
-  'admin.serverPort': port,
-  'admin.serverAddress': '127.0.0.1',
-  'admin.rateLimiterIntervalInMS': 0,
-  maxSessionTimeout: SESSION_MS,
-  ...(kind === apache
-    ? {}
-    : {
-        'admin.role.operate': 'ip:127.0.0.1',
-        'admin.role.backup': 'digest:ada:IxAt5/aGZ6XqgQra30E08mm/X6Q=',
-      }),
-})
+const settings = (kind: Kind, port: number) =>
+  adminSettings(kind, port, {
+    'admin.role.operate': 'ip:127.0.0.1',
+    'admin.role.backup': 'digest:ada:IxAt5/aGZ6XqgQra30E08mm/X6Q=',
+  })
 
 /**
  * Commands whose answers differ on purpose, which docs/divergence.md explains, have the properties of a Java machine, or the settings of
@@ -55,8 +44,7 @@ async function ask(port: number): Promise<Answers> {
   const answers: Record<string, string> = {}
   for (const name of names) {
     if (different.has(name)) continue
-    // Of the user ada with the password ada, who may do everything with the root node, as everybody may.
-    const headers: Record<string, string> = name === 'snapshot' ? { authorization: 'digest ada:ada' } : {}
+    const headers: Record<string, string> = name === 'snapshot' ? { authorization } : {}
     const response = await fetch(`${url}/${name}${queries[name] ?? ''}`, { headers })
     const type = response.headers.get('content-type')
     const sent = ['last_zxid', 'snapshot_size'].filter((header) => response.headers.has(header))

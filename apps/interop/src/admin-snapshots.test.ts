@@ -1,26 +1,17 @@
 import { expect, it } from 'vitest'
+import { adminSettings, apache, authorization, SESSION_MS } from './harness/admin-settings.ts'
 import { Client } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
 import { freePort } from './harness/ports.ts'
 import { describeWith, python } from './harness/requirements.ts'
 import { run, Server, type Kind } from './harness/servers.ts'
 
-const apache: Kind = 'apache-3.9'
-/** Clients of these tests send no pings. */
-const SESSION_MS = 600_000
-/** Of the user ada with the password ada, who may do everything with the root node, as everybody may. */
-const authorization = 'digest ada:ada'
-
-const settings = (kind: Kind, port: number) => ({
-  'admin.enableServer': 'true',
-  'admin.serverPort': port,
-  'admin.serverAddress': '127.0.0.1',
-  'admin.rateLimiterIntervalInMS': 0,
-  maxSessionTimeout: SESSION_MS,
-  ...(kind === apache
-    ? {}
-    : { 'admin.restore.enabled': 'true', 'admin.role.admin': 'ip:127.0.0.1', 'audit.enable': 'true' }),
-})
+const settings = (kind: Kind, port: number) =>
+  adminSettings(kind, port, {
+    'admin.restore.enabled': 'true',
+    'admin.role.admin': 'ip:127.0.0.1',
+    'audit.enable': 'true',
+  })
 
 async function start(kind: Kind): Promise<{ server: Server; url: string }> {
   const port = await freePort()
