@@ -11,9 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { createRequire } from 'node:module'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from '@zabra/testkit'
 
 export type PeerKind = 'zabra' | 'apache'
 export const peerKinds: readonly PeerKind[] = ['zabra', 'apache']
@@ -274,21 +275,4 @@ export function fourLetterWord(port: number, word: string): Promise<string> {
     socket.once('close', () => resolve(text))
     socket.once('error', reject)
   })
-}
-
-/** Finds ports that are free now. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer()
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(0, '127.0.0.1', () => resolve())
-      })
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

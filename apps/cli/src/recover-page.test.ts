@@ -1,4 +1,3 @@
-import { createServer as listen, type AddressInfo } from 'node:net'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +6,7 @@ import { httpServer, nodePlatform } from '@zabra/runtime/node'
 import { silentLogger } from '@zabra/runtime'
 import { parseConfiguration } from '@zabra/server'
 import { createServer, defaults, type Server } from '@zabra/server/core'
+import { freePorts } from '@zabra/testkit'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CommandRun, type RunResult } from './testing/cli-fixture.ts'
 
@@ -83,10 +83,7 @@ async function rows(id: number): Promise<number> {
 }
 
 beforeAll(async () => {
-  const held = Array.from({ length: 20 }, () => listen().listen(0, '127.0.0.1'))
-  await Promise.all(held.map((server) => new Promise((resolve) => server.once('listening', resolve))))
-  const ports = held.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))))
+  const ports = await freePorts(20)
   addresses = IDS.map((id) => `127.0.0.1:${ports[id - 1]}`)
   adminPorts = ports.slice(15)
   lines = IDS.map((id) => `server.${id}=127.0.0.1:${ports[id + 4]}:${ports[id + 9]};${addresses[id - 1]}`)

@@ -7,9 +7,9 @@ import { connect } from '@zabra/client'
 import { nodePlatform } from '@zabra/runtime/node'
 import { parseConfiguration } from '@zabra/server'
 import { createServer, defaults, type Server } from '@zabra/server/core'
+import { freePorts } from '@zabra/testkit'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CommandRun, type RunResult } from './testing/cli-fixture.ts'
-import { freePorts } from './testing/free-ports.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'zabra-recover-'))
 const dataDirOf = (id: number): string => join(folder, String(id))

@@ -7,12 +7,12 @@ import { setImmediate } from 'node:timers/promises'
 import type { Client } from '@zabra/client'
 import { httpServer, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { createServer, defaults, parseConfiguration, type Server } from '@zabra/server/core'
+import { freePorts } from '@zabra/testkit'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
 import { openSession } from './session/open.ts'
 import { ClientTransport } from './session/transport.ts'
 import { CommandRun } from './testing/cli-fixture.ts'
-import { freePorts } from './testing/free-ports.ts'
 
 const IDS = [1, 2, 3] as const
 const folder = mkdtempSync(join(tmpdir(), 'zabra-roll-'))

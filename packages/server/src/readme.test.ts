@@ -1,9 +1,9 @@
 // oxlint-disable no-restricted-imports -- the examples of the README serve on real ports and disks
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer as createListener, type AddressInfo, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { nodePlatform } from '@zabra/runtime/node'
+import { freePorts } from '@zabra/testkit'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as index from './index.ts'
 import * as files from './persistence/tools/index.ts'
@@ -104,16 +104,3 @@ describe('createServer on the platform of this process', () => {
     expect(defaults(settings)).toEqual(settings)
   })
 })
-
-/** Ports that were free a moment ago, all different. */
-async function freePorts(count: number): Promise<number[]> {
-  const listeners = await Promise.all(
-    Array.from({ length: count }, () => {
-      const listener = createListener()
-      return new Promise<Server>((resolve) => listener.listen(0, '127.0.0.1', () => resolve(listener)))
-    }),
-  )
-  const ports = listeners.map((listener) => (listener.address() as AddressInfo).port)
-  await Promise.all(listeners.map((listener) => new Promise((resolve) => listener.close(resolve))))
-  return ports
-}

@@ -1,6 +1,6 @@
+import { freePorts } from '@zabra/testkit'
 import { busyFlags } from '../busy.ts'
 import { openSession } from '../open-session.ts'
-import { freePorts } from '../peers.ts'
 import { scaled, withNodeFlags, type CaseContext } from './case.ts'
 import { watchHolds } from './holds.ts'
 

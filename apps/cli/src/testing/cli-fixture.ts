@@ -8,12 +8,12 @@ import type { HttpServer, System } from '@zabra/runtime'
 import { httpServer, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { parseConfiguration } from '@zabra/server'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server/core'
+import { freePorts } from '@zabra/testkit'
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { ClientTransport } from '../session/transport.ts'
 import type { Client } from '@zabra/client'
 import { run } from '../run.ts'
-import { freePorts } from './free-ports.ts'
 
 /** Captures output; `until` waits for a text. */
 export class CapturedOutput extends Writable {

@@ -1,6 +1,7 @@
 import { Writer } from '@zabra/protocol'
 import { MemoryDisk, type Clock } from '@zabra/runtime'
 import { nodeClock, nodeNetwork, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
+import { freePorts } from '@zabra/testkit'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { parseConfiguration, type ServerId } from '../core/quorum/index.ts'
 import { encodeLearnerInfo, PacketType, writePacket } from '../core/zab/index.ts'
@@ -20,15 +21,6 @@ afterEach(async () => {
 
 const VOTERS = [1, 2, 3] as const
 const OBSERVER = 4
-
-/** Returns ports that no other program uses: each member listens on them at an address of its own. */
-async function freePorts(count: number): Promise<number[]> {
-  const listeners = []
-  while (listeners.length < count) listeners.push(await nodeNetwork.listen({ port: 0 }, () => {}))
-  const ports = listeners.map(({ address }) => address.port)
-  for (const listener of listeners) await listener.close()
-  return ports
-}
 
 /** A clock on which time passes for the checks of certificate files when the test says so, and otherwise as in the platform. */
 class TestClock implements Clock {
@@ -59,7 +51,7 @@ class TestClock implements Clock {
 
 /** Starts three voters and an observer, over TLS alone. The observer follows a follower. */
 async function startMembers(clock: Clock = nodeClock) {
-  const [quorum, election, master] = (await freePorts(3)) as [number, number, number]
+  const [quorum, election, master] = (await freePorts(3, '0.0.0.0')) as [number, number, number]
   const ensemble = parseConfiguration(
     [...VOTERS, OBSERVER]
       .map((id) => `server.${id}=${hostOf(id)}:${quorum}:${election}${id === OBSERVER ? ':observer' : ''}`)
