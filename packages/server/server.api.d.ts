@@ -51,7 +51,10 @@
 //   Finding
 //   GivenServerSettings
 //   Group
+//   LATE_INTERVALS
 //   LoadedSettings
+//   MAX_DISK_USED
+//   MIN_CERTIFICATE_DAYS
 //   PROMETHEUS_PROVIDER
 //   ReconfigRequest
 //   ReconfigurationError
@@ -2070,3 +2073,11 @@ export interface ValueType<T> {
 }
 
 export declare function text(expected?: string): ValueType<string>;
+
+// settings/warning-limits.d.ts
+
+export declare const LATE_INTERVALS = 2;
+
+export declare const MAX_DISK_USED = 85;
+
+export declare const MIN_CERTIFICATE_DAYS = 30;

@@ -1,3 +1,4 @@
+import { LATE_INTERVALS, MIN_CERTIFICATE_DAYS } from '@zabra/server/settings'
 import { describeMemory, MEMORY_FACTOR, MORE_MEMORY } from './check-data.ts'
 import { finding, type Finding } from './finding.ts'
 import type { MetricsText } from './metrics-text.ts'
@@ -17,9 +18,6 @@ const MAX_SKEW_SECONDS = 1
 const MIN_FREE_BYTES = 2 ** 30
 const MAX_COUNTER = 2 ** 32
 const MIN_ZXIDS = 0.1 * MAX_COUNTER
-const MIN_CERTIFICATE_DAYS = 30
-/** Intervals of a schedule after which a backup is late. */
-const LATE_INTERVALS = 2
 
 /** Checks the metrics of a running server, `uptimeMs` after its start. `now` in milliseconds since 1970. */
 export function* checkMetrics(

@@ -1,14 +1,14 @@
 import { CertificateError, type TlsOptions } from '@zabra/runtime'
 import { readTlsFiles, type CertificateFacts, type TlsFiles } from '@zabra/runtime/node/tls-files'
 import { tlsUses, type ServerSettings, type TlsUse } from '@zabra/server/core'
+import { MIN_CERTIFICATE_DAYS } from '@zabra/server/settings'
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import { finding, type Finding } from './finding.ts'
 
 const DAY_MS = 86_400_000
-/** Days before the end of a certificate, and of a list of revoked ones, from which on it is reported. */
-const MIN_DAYS = 30
+/** Days before the end of a list of revoked certificates from which on it is reported. */
 const MIN_LIST_DAYS = 2
 const MIN_RSA_BITS = 2048
 const MIN_CURVE_BITS = 224
@@ -135,7 +135,7 @@ function* checkCertificate(
       `the certificate of ${name} begins at ${new Date(from).toISOString()}`,
       'Check the clock of this machine, or issue it again.',
     )
-  else if (to - now < MIN_DAYS * DAY_MS)
+  else if (to - now < MIN_CERTIFICATE_DAYS * DAY_MS)
     yield finding(
       'tls-ends',
       where,

@@ -1,3 +1,4 @@
+import { MAX_DISK_USED, MIN_CERTIFICATE_DAYS } from '@zabra/server/settings'
 import { safeLine } from './bytes.ts'
 import type { CellStyle } from './table.ts'
 
@@ -31,9 +32,6 @@ const WIDTH = 120
 const MIN_PROBLEM = 16
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-/** As in the findings of a server. */
-const MAX_USED_PERCENT = 85
-const MIN_CERTIFICATE_DAYS = 30
 
 const HEAD = [
   'id',
@@ -92,7 +90,7 @@ const styleOf: CellStyle = (row, column) => {
   if (name === 'problem' || (name === 'ready' && cell === 'no')) return 'bad'
   if (name === 'certificate' && cell === 'over') return 'bad'
   const isLow = name === 'certificate' && Number.parseInt(cell, 10) < MIN_CERTIFICATE_DAYS
-  const isHigh = name === 'disk' && Number.parseInt(cell, 10) > MAX_USED_PERCENT
+  const isHigh = name === 'disk' && Number.parseInt(cell, 10) > MAX_DISK_USED
   return isLow || isHigh ? 'warning' : undefined
 }
 

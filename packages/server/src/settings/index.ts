@@ -24,5 +24,6 @@ export {
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
 export { nextTime, type Schedule } from './schedule.ts'
+export { LATE_INTERVALS, MAX_DISK_USED, MIN_CERTIFICATE_DAYS } from './warning-limits.ts'
 export { usesAdminTls } from './admin-security.ts'
 export { sharesSessionSecret, usesQuorumTls } from './member-security.ts'

@@ -1,6 +1,7 @@
 import type { DiskSpace, OwnCertificate } from '@zabra/runtime'
 import type { AdminTarget } from '../../admin-target.ts'
 import type { BackupReport } from '../../backup-report.ts'
+import { LATE_INTERVALS, MAX_DISK_USED, MIN_CERTIFICATE_DAYS } from '../../../settings/index.ts'
 
 /** What an operator should look at, though the server is ready. */
 export interface MemberFinding {
@@ -10,11 +11,6 @@ export interface MemberFinding {
 }
 
 const DAY_MS = 86_400_000
-const MIN_CERTIFICATE_DAYS = 30
-/** The share of a disk above which it is a finding. */
-const MAX_USED = 0.85
-/** Intervals of a schedule after which a backup is late. */
-const LATE_INTERVALS = 2
 
 /** Returns what a server finds of itself, from what it knows already. */
 export function memberFindings(
@@ -59,7 +55,7 @@ function* diskFindings(
   for (const [name, space] of folders) {
     if (space === null)
       yield { id: 'disk-unknown', detail: `the disk of ${name} has not said in time how much is free` }
-    else if (space.size - space.free > MAX_USED * space.size)
+    else if (space.size - space.free > (MAX_DISK_USED / 100) * space.size)
       yield {
         id: 'disk-fills',
         detail: `${Math.floor((1 - space.free / space.size) * 100)} % of the disk of ${name} are used, ${space.free} bytes are free`,
