@@ -28,6 +28,7 @@ import {
   aFunction,
   anything,
   checkArgument,
+  checkCodec,
   checkOptions,
   checkRecipe,
   codec as aCodec,
@@ -69,12 +70,7 @@ export class AtomicValue<T> {
 
   constructor(client: Client, path: string, options: AtomicValueOptions<T>) {
     checkRecipe('AtomicValue', client, path, options, { codec: aCodec, initial: anything, mode })
-    checkArgument(
-      'AtomicValue',
-      'option codec',
-      (options as Partial<AtomicValueOptions<T>> | undefined)?.codec,
-      aCodec,
-    )
+    checkCodec('AtomicValue', options)
     this.#client = withoutTimeout(client).unordered()
     this.path = path
     const codec = withCodecErrors(options.codec, { operation: 'atomic value', path })

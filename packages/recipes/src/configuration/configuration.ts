@@ -12,6 +12,7 @@ import {
   aFunction,
   anything,
   checkArgument,
+  checkCodec,
   checkOptions,
   checkRecipe,
   codec as aCodec,
@@ -66,12 +67,7 @@ export class Configuration<T> {
 
   constructor(client: Client, path: string, options: ConfigurationOptions<T>) {
     checkRecipe('Configuration', client, path, options, rules)
-    checkArgument(
-      'Configuration',
-      'option codec',
-      (options as Partial<ConfigurationOptions<T>> | undefined)?.codec,
-      aCodec,
-    )
+    checkCodec('Configuration', options)
     this.#client = withoutTimeout(client).unordered()
     this.path = path
     const codec = withCodecErrors(options.codec, { operation: 'configuration', path })

@@ -16,6 +16,7 @@ import { ServerClock } from '../support/server-clock.ts'
 import {
   abortable,
   checkArgument,
+  checkCodec,
   checkOptions,
   checkRecipe,
   codec as aCodec,
@@ -97,7 +98,7 @@ export class Queue<T> {
 
   constructor(client: Client, path: string, options: QueueOptions<T>) {
     checkRecipe('Queue', client, path, options, rules)
-    checkArgument('Queue', 'option codec', (options as Partial<QueueOptions<T>> | undefined)?.codec, aCodec)
+    checkCodec('Queue', options)
     const { deadLetterAfter, maxItems = 10_000, naming = 'recipe', bound } = options
     const codec = withCodecErrors(options.codec, { operation: 'queue', path })
     this.#client = withoutTimeout(client).unordered()

@@ -93,5 +93,9 @@ export function checkRecipe(
   checkOptionsOf(what, options, rules)
 }
 
+/** Throws a `UsageError` for options without a codec, for a recipe that needs one. */
+export const checkCodec = (what: string, options: { readonly codec?: unknown } | undefined): void =>
+  checkArgument(what, 'option codec', options?.codec, aCodec)
+
 /** Throws a `UsageError` for a body that is no function. `what` names the call. */
 export const checkBody = (body: unknown, what = 'run'): void => checkArgument(what, 'a body', body, aFunction)
