@@ -1,4 +1,3 @@
-import { formatZxid } from '@zabra/protocol'
 import {
   Catalog,
   chunksOf,
@@ -42,6 +41,7 @@ import {
   type StoreFlags,
 } from '../session/backup-store.ts'
 import { printTable } from '../text/table.ts'
+import { hex } from '../text/hex.ts'
 
 /** `zabra backup`: makes, lists, checks, fetches and removes backups. */
 export const backup: CommandModule = (program, context) => {
@@ -312,8 +312,6 @@ function chosen(catalog: Catalog, zxid: number | undefined): SnapshotManifest {
     ExitCode.noNode,
   )
 }
-
-const hex = (zxid: number): string => `0x${formatZxid(zxid)}`
 
 const toJson = (manifest: Manifest): Record<string, unknown> => ({
   manifest: manifestName(manifest),

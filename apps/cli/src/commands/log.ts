@@ -1,5 +1,4 @@
 import { Option } from 'commander'
-import { formatZxid } from '@zabra/protocol'
 import { chopLog, readLog, repairLog, type LogReport } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
@@ -8,6 +7,7 @@ import { findFiles, withFolderLock } from '../files/find-files.ts'
 import { changesPath, txnJson, txnLine } from '../files/format-txn.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
+import { hex } from '../text/hex.ts'
 
 interface Flags {
   readonly check?: boolean
@@ -152,8 +152,8 @@ async function chop(
     throw new UsageError(`Expected one log file with --chop, got ${files.length}. Name the file.`)
   try {
     const { kept } = await chopLog(io.platform.disk, files[0]!, zxid, output)
-    if (json) printJson(io, { file: files[0], output, kept, last: `0x${formatZxid(zxid)}` })
-    else print(io, `${output}: ${kept} transactions up to 0x${formatZxid(zxid)}`)
+    if (json) printJson(io, { file: files[0], output, kept, last: hex(zxid) })
+    else print(io, `${output}: ${kept} transactions up to ${hex(zxid)}`)
   } catch (error) {
     if (error instanceof RangeError) throw new UsageError(`${error.message}.`)
     throw error

@@ -1,4 +1,3 @@
-import { formatZxid } from '@zabra/protocol'
 import {
   abandonData,
   compareStates,
@@ -21,6 +20,7 @@ import { withFolderLock } from '../files/find-files.ts'
 import { note, print, printJson } from '../io.ts'
 import { askMembers, type MemberAnswer } from '../session/running-members.ts'
 import { printTable } from '../text/table.ts'
+import { hex } from '../text/hex.ts'
 
 interface Flags {
   readonly renumber?: boolean
@@ -45,7 +45,7 @@ export const recover: CommandModule = (program, context) => {
       const found = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
         renumber({ disk, compression, logger: silentLogger, dataDir, dataLogDir: logFolder }),
       )
-      const [from, to] = [`0x${formatZxid(found.from)}`, `0x${formatZxid(found.to)}`]
+      const [from, to] = [hex(found.from), hex(found.to)]
       if (options().json) return printJson(io, { from, to, snapshot: found.snapshot })
       print(
         io,
@@ -82,8 +82,6 @@ export const recover: CommandModule = (program, context) => {
     .option('--yes', 'do it; it is explained only otherwise')
     .action((folder: string, flags: AdoptFlags) => adopt(context, folder, flags))
 }
-
-const hex = (zxid: number): string => `0x${formatZxid(zxid)}`
 
 async function plan({ io, options }: Context, folders: readonly string[]): Promise<void> {
   const states: MemberState[] = []

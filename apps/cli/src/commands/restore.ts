@@ -1,4 +1,4 @@
-import { formatZxid, ownerKind, ttlOf } from '@zabra/protocol'
+import { ownerKind, ttlOf } from '@zabra/protocol'
 import {
   loadBackup,
   nodesOf,
@@ -38,6 +38,7 @@ import { isReserved } from '../session/paths.ts'
 import { readSubtree } from '../session/subtree.ts'
 import { fromStoredAcl } from '../text/acl.ts'
 import { safeLine } from '../text/bytes.ts'
+import { hex } from '../text/hex.ts'
 
 /** The time between two questions whether data are replaced, in milliseconds. */
 const POLL_MS = 250
@@ -94,7 +95,7 @@ export const restore: CommandModule = (program, context) => {
       const moment = await findMoment(store, flags)
       const { compression } = io.platform
       const logger = { error() {}, info() {}, debug() {}, warn: (_: object, text: string) => note(io, text) }
-      note(io, `reading the backup up to 0x${formatZxid(moment.upTo)}`)
+      note(io, `reading the backup up to ${hex(moment.upTo)}`)
       const pause = loadingPause(io)
       const loaded = await loadBackup(store, moment.chain, moment.upTo, { compression, logger, pause })
       if (flags.to !== undefined) await restoreTo(context, flags.to, flags, moment, loaded)
@@ -121,7 +122,7 @@ async function restoreTo(
 ): Promise<void> {
   const { disk, compression } = io.platform
   const summary = {
-    upTo: `0x${formatZxid(upTo)}`,
+    upTo: hex(upTo),
     nodes: loaded.tree.nodeCount,
     sessions: loaded.sessions.size,
   }
@@ -141,7 +142,7 @@ async function restoreTo(
     lastSeen: Math.max(upTo, catalog.end?.upTo ?? 0),
     now: Date.now(),
   })
-  const zxid = `0x${formatZxid(result.zxid)}`
+  const zxid = hex(result.zxid)
   if (options().json) return printJson(io, { ...summary, ...result, zxid })
   print(
     io,
@@ -162,7 +163,7 @@ async function replaceData(
 ): Promise<void> {
   const { io, options } = context
   const admins = openAdmins(context, flags)
-  const summary = { upTo: `0x${formatZxid(upTo)}`, nodes: loaded.tree.nodeCount }
+  const summary = { upTo: hex(upTo), nodes: loaded.tree.nodeCount }
   if (flags.yes !== true || flags.dryRun === true) {
     if (options().json) return printJson(io, summary)
     return print(

@@ -1,4 +1,3 @@
-import { formatZxid } from '@zabra/protocol'
 import { Option } from 'commander'
 import { DamageError, readSnapshot, type SnapshotContents, type SnapshotNode } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
@@ -11,6 +10,8 @@ import { print, printJson, type Io } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { formatAcl, fromStoredAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
+import { hex } from '../text/hex.ts'
+import { changesJson } from '../text/stat.ts'
 
 interface Flags {
   readonly check?: boolean
@@ -20,8 +21,6 @@ interface Flags {
   readonly summary?: boolean
   readonly depth: number
 }
-
-const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
 /** `zabra snapshot`: prints or checks snapshots of Zabra and Apache ZooKeeper. */
 export const snapshot: CommandModule = (program, context) => {
@@ -192,14 +191,7 @@ const nodeJson = ({ path, data, acl, stat, children }: SnapshotNode, withData: b
   bytes: data?.length ?? 0,
   ...(withData ? dataFields(data) : {}),
   children,
-  czxid: hex(stat.czxid),
-  mzxid: hex(stat.mzxid),
-  pzxid: hex(stat.pzxid),
-  ctime: new Date(stat.ctime).toISOString(),
-  mtime: new Date(stat.mtime).toISOString(),
-  version: stat.version,
-  cversion: stat.cversion,
-  aversion: stat.aversion,
+  ...changesJson(stat),
   owner: hex(stat.owner),
   acl: formatAcl(fromStoredAcl(acl)),
 })

@@ -1,4 +1,3 @@
-import { formatZxid } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
 import {
   BackupError,
@@ -10,6 +9,7 @@ import {
   type VerificationRecord,
 } from '@zabra/server/backup'
 import { finding, type Finding } from './finding.ts'
+import { hex } from '../text/hex.ts'
 
 const DAY_MS = 86_400_000
 const MAX_AGE_MS = 26 * 3_600_000
@@ -46,7 +46,7 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
     yield finding(
       'backup-gap',
       where,
-      `moments after 0x${formatZxid(after)}${before === undefined ? '' : ` and before 0x${formatZxid(before)}`} cannot be restored: a part of the log is in no backup`,
+      `moments after ${hex(after)}${before === undefined ? '' : ` and before ${hex(before)}`} cannot be restored: a part of the log is in no backup`,
       'Look for the event backup.gap in the logs of the members, which says what to change.',
     )
   for await (const { name, defect } of verifyPieces(store, [newest, ...catalog.chainOf(newest).logs]))

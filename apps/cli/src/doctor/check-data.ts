@@ -1,4 +1,3 @@
-import { formatZxid } from '@zabra/protocol'
 import { DiskError, type Compression, type Disk } from '@zabra/runtime'
 import {
   DamageError,
@@ -12,6 +11,7 @@ import {
   VERSION_FOLDER,
 } from '@zabra/server/files'
 import { finding, type Finding } from './finding.ts'
+import { hex } from '../text/hex.ts'
 
 const MIN_FREE_BYTES = 2 ** 30
 const LONG_LOG_BYTES = 4 * 2 ** 30
@@ -335,7 +335,7 @@ async function* checkLogs(
       yield finding(
         'zxid-counter',
         path,
-        `the epoch has used 0x${formatZxid(counter)} of 0x100000000 transactions`,
+        `the epoch has used ${hex(counter)} of 0x100000000 transactions`,
         'The leader hands over when they are used up. Do it now, at a quiet time: zabra transfer.',
       )
   }

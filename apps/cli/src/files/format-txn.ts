@@ -1,13 +1,12 @@
-import { errorName, formatZxid, OpCode } from '@zabra/protocol'
+import { errorName, OpCode } from '@zabra/protocol'
 import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
 import { formatAcl, fromStoredAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
+import { hex } from '../text/hex.ts'
 
 const opNames: ReadonlyMap<number, string> = new Map(
   Object.entries(OpCode).map(([name, code]) => [code, name]),
 )
-
-const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
 /** Whether a transaction changes the node at `path` or a descendant. */
 export function changesPath(txn: Txn, path: string): boolean {

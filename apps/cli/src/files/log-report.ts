@@ -1,7 +1,8 @@
-import { epochOf, formatZxid } from '@zabra/protocol'
+import { epochOf } from '@zabra/protocol'
 import type { LogReport } from '@zabra/server/files'
+import { hex } from '../text/hex.ts'
 
-const zxid = (value: number | undefined): string => (value === undefined ? '-' : `0x${formatZxid(value)}`)
+const zxid = (value: number | undefined): string => (value === undefined ? '-' : hex(value))
 
 /** Formats the report of a log on one or two lines. */
 export function reportLines({ file, state, transactions, first, last, problem }: LogReport): string[] {

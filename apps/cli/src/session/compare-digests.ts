@@ -1,10 +1,10 @@
 import { fourLetterWord, type ServerAddress } from '@zabra/client'
-import { formatZxid } from '@zabra/protocol'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { formatServer, resolveServers } from './address.ts'
 import { isNotServing, isNotWhitelisted } from './four-letter-word.ts'
+import { hex } from '../text/hex.ts'
 
 /** The digests of the tree of a server by the transactions after which they were taken. */
 interface Digests {
@@ -68,8 +68,6 @@ async function run({ io, options }: Context, hosts: readonly string[]): Promise<
     )
   if (!isEqual) throw new Failure('', ExitCode.differ)
 }
-
-const hex = (zxid: number): string => `0x${formatZxid(zxid)}`
 
 function digestsIn(server: string, text: string): Digests {
   if (isNotWhitelisted(text))

@@ -1,6 +1,5 @@
 import { loadBackup, nodesOf } from '@zabra/server/backup'
 import type { SnapshotNode } from '@zabra/server/files'
-import { formatZxid } from '@zabra/protocol'
 import type { Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { kindOf, readFiles } from '../files/read-nodes.ts'
@@ -19,6 +18,7 @@ import { openSession } from './open.ts'
 import { isReserved } from './paths.ts'
 import { parseSubtree, readSubtree } from './subtree.ts'
 import { comparePaths } from './tree-diff.ts'
+import { hex } from '../text/hex.ts'
 
 /** Reads a subtree for a comparison, in the order of a walk, without ephemeral nodes and with paths below its root. */
 export interface ComparedTree {
@@ -82,7 +82,7 @@ async function readBackup(
 ): Promise<Iterable<SnapshotNode>> {
   const store = await openStore(io, flags)
   const { chain, upTo } = await findMoment(store, moment === undefined ? {} : momentOf(moment))
-  note(io, `reading the backup up to 0x${formatZxid(upTo)}`)
+  note(io, `reading the backup up to ${hex(upTo)}`)
   const { compression } = io.platform
   const { tree } = await loadBackup(store, chain, upTo, { compression, pause: loadingPause(io) })
   return nodesOf(tree)
