@@ -11,18 +11,10 @@ import {
 import { readConfigurationNode, Tree, writeConfigurationNode } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import { readEpochs } from '../epoch-files.ts'
-import {
-  beginNextCluster,
-  dataFoldersOf,
-  incomingName,
-  recover,
-  RecoveryError,
-  replaceAllFiles,
-  snapshotName,
-  writeSnapshot,
-} from '../index.ts'
+import { beginNextCluster, dataFoldersOf, recover, RecoveryError } from '../index.ts'
 import { dynamicFilesIn } from './dynamic-files.ts'
 import type { DatabaseLocation } from './read-database.ts'
+import { replaceData } from './replace-data.ts'
 
 /** Epochs that a forced recovery skips: none of the lost members can have led them. */
 const SKIPPED_EPOCHS = 2
@@ -86,7 +78,7 @@ export async function forceMembers(
     readonly known?: EnsembleConfiguration | undefined
   },
 ): Promise<ForcedMembers> {
-  const { disk, logger, compression } = tools
+  const { disk } = tools
   const { state, tree, sessions } = await load(location, tools)
   const folders = dataFoldersOf(location)
   const current = known ?? state.configuration
@@ -108,14 +100,7 @@ export async function forceMembers(
   const configuration = { version: to, members: membersOf(current, ids, folders.snapshots) }
   tree.lastZxid = to
   writeConfigurationNode(tree, new TextEncoder().encode(printConfiguration(configuration)), to, 0)
-  const snapshot = snapshotName(to, 'none')
-  await writeSnapshot(tree, sessions, `${folders.snapshots}/${incomingName(snapshot)}`, {
-    disk,
-    folder: folders.snapshots,
-    compression: 'none',
-    compressor: compression,
-  })
-  await replaceAllFiles(disk, logger, folders, snapshot)
+  const snapshot = await replaceData({ tree, sessions }, folders, tools)
   // The epochs last: a server refuses data of a later epoch than it has accepted, so it starts with all of this or not at all.
   await beginNextCluster(disk, random, folders.snapshots)
   const encode = (text: string): Uint8Array => new TextEncoder().encode(text)

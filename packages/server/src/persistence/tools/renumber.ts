@@ -2,16 +2,9 @@ import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
 import { CONFIGURATION_NODE, Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
-import {
-  dataFoldersOf,
-  incomingName,
-  recover,
-  RecoveryError,
-  replaceAllFiles,
-  snapshotName,
-  writeSnapshot,
-} from '../index.ts'
+import { dataFoldersOf, recover, RecoveryError } from '../index.ts'
 import { dynamicFilesIn } from './dynamic-files.ts'
+import { replaceData } from './replace-data.ts'
 
 export interface RenumberOptions {
   readonly disk: Disk
@@ -41,14 +34,14 @@ const VERSION_LINE = /^version=([\da-f]{1,13})$/m
  * `RecoveryError` when the data cannot be read.
  */
 export async function renumber(options: RenumberOptions): Promise<Renumbering> {
-  const { disk, logger, compression, dataDir } = options
+  const { disk, dataDir } = options
   const recovery = await recover({
     ...options,
     autoCreate: false,
     trustEmptySnapshot: false,
     createTree: () => new Tree({ extendedTypes: true, digest: false }),
   })
-  const { tree, sessions, lastZxid: from } = recovery
+  const { tree, lastZxid: from } = recovery
   const folders = dataFoldersOf(options)
   if (recovery.wasEmpty)
     throw new RecoveryError(
@@ -60,14 +53,7 @@ export async function renumber(options: RenumberOptions): Promise<Renumbering> {
   renumberTree(tree, map)
   const dynamic = await copyDynamicFile(disk, dataDir, map)
 
-  const snapshot = snapshotName(tree.lastZxid, 'none')
-  await writeSnapshot(tree, sessions, `${folders.snapshots}/${incomingName(snapshot)}`, {
-    disk,
-    folder: folders.snapshots,
-    compression: 'none',
-    compressor: compression,
-  })
-  await replaceAllFiles(disk, logger, folders, snapshot)
+  const snapshot = await replaceData(recovery, folders, options)
   for (const name of dynamic) await disk.remove(`${dataDir}/${name}`)
   const epoch = new TextEncoder().encode(String(epochOf(tree.lastZxid)))
   for (const name of ['currentEpoch', 'acceptedEpoch'])
