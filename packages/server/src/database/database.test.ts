@@ -10,6 +10,20 @@ import {
   zxidOf,
 } from './testing/database-fixture.ts'
 
+/** Has a role apply four transactions, of which a full disk has lost the last two. The disk is still full. */
+async function loseAppends(): Promise<{ readonly fixture: DatabaseFixture; readonly leader: LeaderHistory }> {
+  const fixture = await DatabaseFixture.accepting(9)
+  const leader = new LeaderHistory().createRange(1, 1, 4)
+  const writer = fixture.writer()
+  for (const { zxid, payload } of leader.txns.slice(0, 2)) writer.appendPayload(zxid, payload)
+  await writer.flush()
+  fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+  for (const { zxid, payload } of leader.txns.slice(2)) writer.appendPayload(zxid, payload)
+  await writer.flush().catch(() => {})
+  for (const { payload } of leader.txns) fixture.database.apply(payload)
+  return { fixture, leader }
+}
+
 describe('a role that uses the database', () => {
   it('logs the payloads of its leader byte for byte', async () => {
     const fixture = await DatabaseFixture.accepting(9)
@@ -77,16 +91,8 @@ describe('a role that uses the database', () => {
   })
 
   it('leaves the history of the disk when a full disk has lost appends that were applied', async () => {
-    const fixture = await DatabaseFixture.accepting(9)
-    const leader = new LeaderHistory().createRange(1, 1, 4)
-    const writer = fixture.writer()
-    for (const { zxid, payload } of leader.txns.slice(0, 2)) writer.appendPayload(zxid, payload)
-    await writer.flush()
-    fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
-    for (const { zxid, payload } of leader.txns.slice(2)) writer.appendPayload(zxid, payload)
-    await writer.flush().catch(() => {})
+    const { fixture, leader } = await loseAppends()
     fixture.disk.injectFault = undefined
-    for (const { payload } of leader.txns) fixture.database.apply(payload)
     expect(fixture.diskFullCount).toBe(1)
     // The range that learners may read ends at the last durable transaction.
     expect(fixture.database.logRange.upTo).toEqual(zxidOf(1, 2))
@@ -99,15 +105,7 @@ describe('a role that uses the database', () => {
   })
 
   it('leaves the history of the disk when the disk was still full at the first attempt to load it', async () => {
-    const fixture = await DatabaseFixture.accepting(9)
-    const leader = new LeaderHistory().createRange(1, 1, 4)
-    const writer = fixture.writer()
-    for (const { zxid, payload } of leader.txns.slice(0, 2)) writer.appendPayload(zxid, payload)
-    await writer.flush()
-    fixture.disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
-    for (const { zxid, payload } of leader.txns.slice(2)) writer.appendPayload(zxid, payload)
-    await writer.flush().catch(() => {})
-    for (const { payload } of leader.txns) fixture.database.apply(payload)
+    const { fixture, leader } = await loseAppends()
     fixture.disk.injectFault = (call) => (call === 'open' ? { code: 'ENOSPC' } : undefined)
     await expect(fixture.database.endRole()).rejects.toThrow('ENOSPC')
     fixture.disk.injectFault = undefined
