@@ -1,5 +1,6 @@
 import { load } from '../load.ts'
 import { withPeer, loadArgs, type Case, type BenchOptions, type CaseContext } from './case.ts'
+import type { Peer } from '../peers.ts'
 
 const aims = {
   1: { get: 4, set: 3, create: 3, mixed: 4 },
@@ -11,17 +12,15 @@ const works = Object.keys(aims[1]) as Work[]
 const where = (members: number): string => (members === 1 ? '' : `, ${members} servers`)
 const perSecond = (work: Work, members: number): string => `${work} per second${where(members)}`
 
+/** Runs a load that is not measured, for Java's just-in-time compiler. */
+const warmUp = (peer: Peer, options: BenchOptions): Promise<unknown> =>
+  load(peer.servers, '-m', 'mixed', ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }))
+
 /** Measures closed-loop throughput: a new request for each reply. */
 async function throughput(context: CaseContext, members: 1 | 3): Promise<void> {
   const { options, note } = context
   await withPeer(context, members, async (peer) => {
-    // Warm-up for Java's just-in-time compiler.
-    await load(
-      peer.servers,
-      '-m',
-      'mixed',
-      ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }),
-    )
+    await warmUp(peer, options)
     for (const work of works) {
       const before = peer.cpuSeconds()
       const [figures] = await load(peer.servers, '-m', work, ...loadArgs(options))
@@ -55,12 +54,7 @@ async function atPeersPeak(context: CaseContext, members: 1 | 3): Promise<void> 
   if (works.length === 0)
     return console.log('  skipped: the peak is that of Apache ZooKeeper, which is not measured')
   await withPeer(context, members, async (peer) => {
-    await load(
-      peer.servers,
-      '-m',
-      'mixed',
-      ...loadArgs({ ...options, seconds: Math.max(4, options.seconds) }),
-    )
+    await warmUp(peer, options)
     for (const work of works) {
       const offered =
         (kind === 'apache' ? undefined : found(work)) ?? (await peakNow(peer.servers, work, options))
