@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { TurnQueue, type Step } from './turn-queue.ts'
 
 /** Bytes that are passed on at once: 340 chunks of HTTP or frames of WebSockets, with a byte each. */
 export const SLICE_BYTES = 2048
@@ -8,12 +9,8 @@ const LEAST_SLICE_BYTES = 128
 /** Milliseconds of one turn of the event loop for what all paced sockets have received. */
 const TURN_MS = 2
 
-/** Passes on the next slice of a socket, or opens it. */
-type Step = () => void
-/** The steps that wait for a later turn, oldest first. */
-const waiting = new Set<Step>()
-/** When the time of this turn is used up; undefined before the first bytes of the turn. */
-let turnEnd: number | undefined
+/** Passes on slices of sockets, and opens them. */
+const slices = new TurnQueue(TURN_MS)
 
 /**
  * Passes on what a socket receives in slices that share the time of a turn with those of other sockets. Node reads 64 KiB at once, and
@@ -39,6 +36,8 @@ export class PacedSocket extends Duplex {
     if (slice === null) this.#awaitsBytes = true
     else this.push(this.hasRequests ? this.#upToBlankLine(slice) : slice)
   }
+
+  readonly #passInTurn: Step = () => slices.run(this.#passSlice)
 
   /** Puts what follows the first blank line back into the socket. */
   #upToBlankLine(slice: Buffer): Buffer {
@@ -69,7 +68,7 @@ export class PacedSocket extends Duplex {
     source.on('readable', () => {
       if (!this.#awaitsBytes) return
       this.#awaitsBytes = false
-      inTurn(this.#passSlice)
+      slices.run(this.#passSlice)
     })
     source.on('end', this.passEnd)
     source.on('error', (error) => this.destroy(error))
@@ -116,7 +115,7 @@ export class PacedSocket extends Duplex {
 
   override _read(): void {
     // What is pushed during this call is read later in the turn, beside the count of its time.
-    if (this.source.readableLength > 0) process.nextTick(inTurn, this.#passSlice)
+    if (this.source.readableLength > 0) process.nextTick(this.#passInTurn)
     else {
       this.#awaitsBytes = true
       // Has the socket emit its end if it has come.
@@ -146,7 +145,7 @@ export class PacedSocket extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    waiting.delete(this.#passSlice)
+    slices.drop(this.#passSlice)
     this.source.destroy()
     done(error)
   }
@@ -169,30 +168,7 @@ const CR = 0x0d
 export function openPaced(source: Socket, open: (socket: PacedSocket) => void): void {
   const socket = new PacedSocket(source)
   socket.hasRequests = true
-  inTurn(() => {
+  slices.run(() => {
     if (!socket.destroyed) open(socket)
   })
-}
-
-/** Runs a step: in this turn if there is time, else in a later one behind those that wait. */
-function inTurn(step: Step): void {
-  if (turnEnd === undefined) beginTurn()
-  if (waiting.size === 0 && performance.now() < turnEnd!) step()
-  else waiting.add(step)
-}
-
-function beginTurn(): void {
-  turnEnd = performance.now() + TURN_MS
-  setImmediate(endTurn)
-}
-
-function endTurn(): void {
-  turnEnd = undefined
-  if (waiting.size === 0) return
-  beginTurn()
-  for (const step of waiting) {
-    waiting.delete(step)
-    step()
-    if (performance.now() >= turnEnd!) return
-  }
 }
