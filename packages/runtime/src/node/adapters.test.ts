@@ -7,6 +7,22 @@ import { invariant, InvariantError } from '../invariant.ts'
 import type { Connection } from '../network.ts'
 import { nodeClock, nodeCompression, nodeNetwork, nodePlatform, nodeRandom, nodeSystem } from './index.ts'
 
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Waits for so many samples of the delay of the event loop. */
+async function samples(more: number): Promise<void> {
+  const until = nodeSystem.eventLoopDelays!().count + more
+  while (nodeSystem.eventLoopDelays!().count < until) await nextTurn()
+}
+
+/** Holds the event loop, and waits until that is sampled. */
+async function hold(ms: number): Promise<void> {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+  await nextTurn()
+  await nextTurn()
+}
+
 describe('nodeClock', () => {
   it('runs timers after I/O, and no cancelled ones', async () => {
     const seen: string[] = []
@@ -104,14 +120,9 @@ describe('nodeSystem and nodeRandom', () => {
   })
 
   it('maxEventLoopDelay is at most 10 ms below the longest time for which the event loop was held', async () => {
-    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
     nodeSystem.resetPauses!()
-    const { count } = nodeSystem.eventLoopDelays!()
-    while (nodeSystem.eventLoopDelays!().count === count) await nextTurn()
-    const end = performance.now() + 50
-    while (performance.now() < end);
-    await nextTurn()
-    await nextTurn()
+    await samples(1)
+    await hold(50)
     expect(nodeSystem.maxEventLoopDelay!()).toBeGreaterThanOrEqual(40)
     // Reset, it counts no hold of before.
     nodeSystem.resetPauses!()
@@ -119,15 +130,10 @@ describe('nodeSystem and nodeRandom', () => {
   })
 
   it('longHolds has each time for which the event loop was held for over 100 ms, also after resetPauses', async () => {
-    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
     nodeSystem.resetPauses!()
     const before = nodeSystem.longHolds!().count
-    const { count } = nodeSystem.eventLoopDelays!()
-    while (nodeSystem.eventLoopDelays!().count === count) await nextTurn()
-    const end = performance.now() + 150
-    while (performance.now() < end);
-    await nextTurn()
-    await nextTurn()
+    await samples(1)
+    await hold(150)
     nodeSystem.resetPauses!()
     const holds = nodeSystem.longHolds!()
     expect(holds.count).toBeGreaterThan(before)
@@ -136,16 +142,11 @@ describe('nodeSystem and nodeRandom', () => {
   })
 
   it('a hold of the event loop that begins right after a look is seen by the next one', async () => {
-    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
     nodeSystem.resetPauses!()
-    const sampled = nodeSystem.eventLoopDelays!().count + 3
-    while (nodeSystem.eventLoopDelays!().count < sampled) await nextTurn()
+    await samples(3)
     const before = nodeSystem.longHolds!().count
     nodeSystem.maxEventLoopDelay!()
-    const end = performance.now() + 150
-    while (performance.now() < end);
-    await nextTurn()
-    await nextTurn()
+    await hold(150)
     expect(nodeSystem.longHolds!().count).toBeGreaterThan(before)
     expect(nodeSystem.maxEventLoopDelay!()).toBeGreaterThanOrEqual(140)
   })
@@ -157,9 +158,9 @@ describe('nodeSystem and nodeRandom', () => {
     const kept: unknown[] = []
     while (nodeSystem.maxGcPause!() === 0) {
       for (let i = 0; i < 100_000; i++) kept[i % 1000] = { i }
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
     }
-    while (nodeSystem.eventLoopDelays!().count === 0) await new Promise((resolve) => setImmediate(resolve))
+    while (nodeSystem.eventLoopDelays!().count === 0) await nextTurn()
     const before = [nodeSystem.eventLoopDelays!().count, ...counts()]
     nodeSystem.resetPauses!()
     expect(nodeSystem.maxGcPause!()).toBe(0)
