@@ -7,6 +7,11 @@ import { KazooWriter } from './kazoo-writer.ts'
 import { Writer, type MayRefuse, type Retries } from './writer.ts'
 
 const WRITERS = 4
+/**
+ * Milliseconds between two requests of a writer. Members answer in about as many, so a fault mostly meets writes in flight, and
+ * writers without it would only take processor time from the members that they wait for.
+ */
+const PAUSE_MS = 5
 
 export interface LoadOptions {
   readonly seed: number
@@ -17,7 +22,7 @@ export interface LoadOptions {
   readonly retries?: Retries
   /** Returns whether a write may be refused with this error now; none may by default. */
   readonly mayRefuse?: MayRefuse
-  /** Milliseconds between two requests of a client; none by default. */
+  /** Milliseconds between two requests of a client; 5 by default. */
   readonly pauseMs?: number
 }
 
@@ -38,9 +43,10 @@ export interface LoadResult {
  */
 export async function runUnderLoad(
   ensemble: Ensemble,
-  { seed, sessionTimeout, kazoo = 0, ...options }: LoadOptions,
+  { seed, sessionTimeout, kazoo = 0, pauseMs = PAUSE_MS, ...others }: LoadOptions,
   disturb: (waitForWrites: (count: number) => Promise<void>) => Promise<void>,
 ): Promise<LoadResult> {
+  const options = { ...others, pauseMs }
   const prng = new Prng(seed)
   const history = new History()
   const servers = ensemble.running.map((id) => ensemble.member(id).address)
