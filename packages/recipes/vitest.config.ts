@@ -47,33 +47,19 @@ if (ZABRA_MUTANT !== undefined && mutant === undefined)
   throw new Error(`Expected ZABRA_MUTANT to be one of ${Object.keys(mutants).join(', ')}`)
 const planted: Plugin[] = mutant === undefined ? [] : [vitePlugin(mutant)]
 
-/** The files that start hundreds of servers, whose buffers a worker of many files would keep for long. */
-const WORLDS = [
-  'src/closed-anywhere.test.ts',
-  'src/lost-replies.test.ts',
-  'src/faults.test.ts',
-  'src/two-phase-commit/two-phase-commit.test.ts',
-  'src/partitioner/partitioner.test.ts',
-  'src/tree-cache/tree-cache.test.ts',
-  'src/queue/queue-faults.test.ts',
-]
-
 // Tests see the sources of sibling packages, so a change in one is seen in the other without a build.
 export default defineConfig({
   plugins: [examples, ...planted],
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
   test: {
-    testTimeout: 60_000,
+    include: ['src/**/*.test.ts'],
+    // Clocks are simulated: how long a test takes says how busy the machine is.
+    testTimeout: 600_000,
     hookTimeout: 60_000,
-    projects: [
-      // A worker loads the sources once for all its files: to load them takes longer than most tests.
-      {
-        extends: true,
-        test: { name: 'recipes', include: ['src/**/*.test.ts'], exclude: WORLDS, isolate: false },
-      },
-      // Their time is simulated: how long they take says how busy the machine is.
-      { extends: true, test: { name: 'worlds', include: WORLDS, testTimeout: 600_000 } },
-    ],
+    // A worker loads the sources once for all its files: to load them takes longer than most tests.
+    isolate: false,
+    // Tests start thousands of servers, whose buffers live for a moment. With room for them they die young, and are not copied.
+    execArgv: ['--max-semi-space-size=32'],
   },
 })
