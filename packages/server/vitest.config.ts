@@ -11,5 +11,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // A worker loads the sources once for all its files: to load them takes longer than most tests.
     isolate: false,
+    // Tests start thousands of servers, whose buffers live for a moment. With room for them they die young, and are not copied.
+    execArgv: ['--max-semi-space-size=32'],
   },
 })
