@@ -46,7 +46,8 @@ export class CaseRunner {
         const drained = this.#drain(link, masks)
         link.connection.socket.uncork()
         await drained
-        for (const each of links.values()) if (each !== link) await this.#drain(each, masks)
+        const others = [...links.values()].filter((each) => each !== link)
+        await Promise.all(others.map((each) => this.#drain(each, masks)))
         for (const each of links.values()) {
           for (const line of each.lines.splice(0)) transcript.push(`${index} ${each.name}: ${line}`)
         }
@@ -54,7 +55,7 @@ export class CaseRunner {
       return transcript
     } finally {
       // A session left open would end during a later case and use a zxid there.
-      for (const link of this.#opened.splice(0)) await this.#end(link)
+      await Promise.all(this.#opened.splice(0).map((link) => this.#end(link)))
     }
   }
 
