@@ -43,7 +43,8 @@ describeWith(['schemathesis'], 'requests that are derived from the OpenAPI docum
         '--checks',
         CHECKS,
         '--max-examples',
-        '20',
+        // Without a role, nearly all requests get the same answer before their parameters are read.
+        roles === 'no role' ? '5' : '20',
         ...SEED,
       ]
       const cwd = scratch('requests')
