@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
 import { Agent, get } from 'node:http'
-import { constants, setPriority, tmpdir } from 'node:os'
+import { constants, getPriority, setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { OpCode } from '@zabra/protocol'
@@ -282,6 +282,7 @@ const probes: Case = {
     const [adminPort] = await freePorts(1)
     const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-operate-'))
     const peer = await start({ folder, settings: withAdminPort(adminPort!) })
+    const priority = getPriority()
     try {
       await whileProbing(adminPort!, METRICS.probes!, () => load(peer.servers, '-m', 'mixed', '-s', '5'))
       const stop = new AbortController()
@@ -309,7 +310,7 @@ const probes: Case = {
             percentile(all[index]!, share),
           )
     } finally {
-      usePriority(constants.priority.PRIORITY_NORMAL)
+      usePriority(priority)
       await peer.stop()
     }
   },
