@@ -1,7 +1,7 @@
 import { OpCode } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { encodeRevalidation, encodeTouches } from '../core/zab/index.ts'
+import { decodeRevalidationReply, encodeRevalidation, encodeTouches } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
 import { ForwardedSessions, MOST_FORWARDED_SESSIONS } from './forwarded-sessions.ts'
 
@@ -9,6 +9,7 @@ import { ForwardedSessions, MOST_FORWARDED_SESSIONS } from './forwarded-sessions
 class Learner {
   readonly serverId: number
   readonly accepted = {} as Connection
+  readonly replies: unknown[] = []
   /** Why its connection was closed. */
   refusal: string | undefined
 
@@ -16,7 +17,9 @@ class Learner {
     this.serverId = serverId
   }
 
-  send(): void {}
+  send(_type: number, _zxid: number, data: Uint8Array | null): void {
+    this.replies.push(decodeRevalidationReply(data))
+  }
 
   fail(reason: string): void {
     this.refusal = reason
@@ -42,12 +45,14 @@ class Fixture {
     for (let id = 1; id <= MOST_FORWARDED_SESSIONS; id++) this.create(learner, BigInt(id))
   }
 
-  /** Revalidates a session. Returns a function that says that it lives; undefined where it is refused at once. */
-  revalidate(learner: Learner, id: bigint): (() => void) | undefined {
-    let isAlive: (() => void) | undefined
+  /** Revalidates a session. Returns a function that says whether it lives; undefined where it is refused at once. */
+  revalidate(learner: Learner, id: bigint): ((isAlive?: boolean) => void) | undefined {
+    let answered: ((isAlive?: boolean) => void) | undefined
     const data = encodeRevalidation({ session: id, timeout: 1000 })
-    this.sessions.revalidate(learner, data, (_id, _timeout, answer) => (isAlive = () => answer(true)))
-    return isAlive
+    this.sessions.revalidate(learner, data, (_id, _timeout, answer) => {
+      answered = (isAlive = true) => answer(isAlive)
+    })
+    return answered
   }
 
   mayTouch(learner: Learner, id: bigint): boolean {
@@ -68,14 +73,28 @@ it('revalidations that were in flight together do not exceed the most sessions',
   const last = inFlight.pop()!
   for (const isAlive of inFlight) isAlive()
   expect(stranger.refusal).toBe(undefined)
+  expect(stranger.replies).toHaveLength(MOST_FORWARDED_SESSIONS)
   last()
   expect(stranger.refusal).toEqual(TOO_MANY)
+  expect(stranger.replies).toHaveLength(MOST_FORWARDED_SESSIONS)
   expect(fixture.mayTouch(stranger, ids.at(-1)!)).toBe(false)
   // One of them is revalidated again, and another one refused at once.
   const other = new Learner(10)
   fixture.revalidate(other, 0n)!()
   expect(other.refusal).toBe(undefined)
   expect([fixture.revalidate(other, ids.at(-1)!), other.refusal]).toEqual([undefined, TOO_MANY])
+})
+
+it('a learner that revalidates sessions gets whether each lives, and one that does not live takes no room', () => {
+  const fixture = new Fixture()
+  const stranger = new Learner(9)
+  fixture.revalidate(stranger, 1n)!(false)
+  fixture.revalidate(stranger, 2n)!(true)
+  expect(stranger.replies).toEqual([
+    { session: 1n, valid: false },
+    { session: 2n, valid: true },
+  ])
+  expect([fixture.mayTouch(stranger, 1n), fixture.mayTouch(stranger, 2n)]).toEqual([false, true])
 })
 
 it('a session that moves to a server which is believed leaves room for another one', () => {
