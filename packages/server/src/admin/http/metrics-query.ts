@@ -15,12 +15,14 @@ export function writerFor(query: URLSearchParams, { metricsNames }: ServerSettin
 
 /** Yields the families of a text of metrics that have one of the names, or a sample that has. */
 export function* familiesNamed(text: string, names: ReadonlySet<string>): Generator<string> {
+  const asked = [...names]
   // Not the flag `m`: values of labels may contain other separators of lines.
   for (const family of text.split(/(?<=\n)(?=# (?:HELP|EOF))/)) {
     const [, own] = /^# HELP (\S+)/.exec(family) ?? []
+    const prefix = `${own}_`
     const isAsked = (name: string): boolean =>
       name === own ||
-      (name.startsWith(`${own}_`) && (family.includes(`\n${name} `) || family.includes(`\n${name}{`)))
-    yield own === undefined || [...names].some(isAsked) ? family : ''
+      (name.startsWith(prefix) && (family.includes(`\n${name} `) || family.includes(`\n${name}{`)))
+    yield own === undefined || asked.some(isAsked) ? family : ''
   }
 }
