@@ -46,7 +46,8 @@ export async function runUnderLoad(
   { seed, sessionTimeout, kazoo = 0, pauseMs = PAUSE_MS, ...others }: LoadOptions,
   disturb: (waitForWrites: (count: number) => Promise<void>) => Promise<void>,
 ): Promise<LoadResult> {
-  const options = { ...others, pauseMs }
+  const commitsSyncs = ensemble.running.some((id) => ensemble.kindOf(id) !== 'zabra')
+  const options = { ...others, pauseMs, commitsSyncs }
   const prng = new Prng(seed)
   const history = new History()
   const servers = ensemble.running.map((id) => ensemble.member(id).address)

@@ -37,6 +37,11 @@ export interface WriterOptions {
   readonly mayRefuse?: MayRefuse
   /** Milliseconds between two requests; none by default. */
   readonly pauseMs?: number
+  /**
+   * Whether a sync commits a transaction; not by default. A leader of Apache ZooKeeper treats another sync of its own client as a read, and
+   * may not have applied yet what a follower has acknowledged.
+   */
+  readonly commitsSyncs?: boolean
 }
 
 /** A client of an ensemble that writes and reads sequentially and records the result of each request. */
@@ -51,6 +56,7 @@ export class Writer {
   readonly #retries: Retries
   readonly #mayRefuse: MayRefuse
   readonly #pauseMs: number
+  readonly #commitsSyncs: boolean
   /** The options of every call. */
   readonly #call: { readonly retry?: false; readonly timeoutMs: number }
   #lastRead = 0
@@ -62,7 +68,7 @@ export class Writer {
     client: Client,
     history: History,
     prng: Prng,
-    { retries = 'never', mayRefuse = () => false, pauseMs = 0 }: WriterOptions,
+    { retries = 'never', mayRefuse = () => false, pauseMs = 0, commitsSyncs = false }: WriterOptions,
   ) {
     this.name = name
     this.#client = client
@@ -71,6 +77,7 @@ export class Writer {
     this.#retries = retries
     this.#mayRefuse = mayRefuse
     this.#pauseMs = pauseMs
+    this.#commitsSyncs = commitsSyncs
     this.#call = retries === 'never' ? { retry: false, timeoutMs: 20_000 } : { timeoutMs: 60_000 }
   }
 
@@ -196,8 +203,7 @@ export class Writer {
   /** Checks that a read after a sync sees the writes of others acknowledged before the sync. */
   async #readOther(other: Writer): Promise<void> {
     const least = other.acknowledgedCount
-    // Both are sent in one turn of the event loop, so one member processes them in order, or both fail.
-    const sync = this.#client.sync('/', this.#call).then(
+    const sync = this.#sync().then(
       () => true,
       (error: unknown) => {
         if (!this.#mayFail(error))
@@ -205,9 +211,15 @@ export class Writer {
         return false
       },
     )
+    // Sent in one turn of the event loop, one member processes them in order, or both fail. The retries of both would have any order.
+    if (this.#retries === 'idempotent') await sync
     const [synced, seen] = await Promise.all([sync, this.#read(other.#path('/counter'))])
     if (synced && seen !== undefined && seen < least)
       this.#history.addViolation(`${this.name} synced and saw ${other.name} at ${seen} after ${least}`)
+  }
+
+  #sync(): Promise<unknown> {
+    return this.#commitsSyncs ? this.#client.syncCommitted(this.#call) : this.#client.sync('/', this.#call)
   }
 
   async #read(path: string): Promise<number | undefined> {
