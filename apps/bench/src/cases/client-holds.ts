@@ -460,7 +460,7 @@ export const clientHolds: Case = {
           id: { scheme: 'digest', id: `${seed}.${i}:${'h'.repeat(length)}` },
         }))
       await makeNode(guardian, '/few', digests(8, 28))
-      const identified = `a multiRead of 4,096 checks of 8 access entries against ${IDENTITIES} identities`
+      const identified = `the largest multiRead of checks of 8 access entries against ${IDENTITIES} identities`
       if (isMeasured(identified)) {
         await guardian.requestMany(IDENTITIES, OpCode.auth, digest(120))
         await test(identified, () =>
