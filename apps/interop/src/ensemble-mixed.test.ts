@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { expectSameTrees, outputs, writeThroughAll } from './ensemble/same-trees.ts'
-import { Ensemble, type EnsembleOptions } from './ensemble/ensemble.ts'
+import { Ensemble, until, type EnsembleOptions } from './ensemble/ensemble.ts'
+import { freePort } from './harness/ports.ts'
 import { describeWith, isLong } from './harness/requirements.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
@@ -68,8 +69,16 @@ const suite = (apache: Kind): void => {
     ...(isLong || apache !== reference ? [[apache, apache, 'zabra'] as const] : []),
     ['zabra', 'zabra', apache],
   ])('of the voters %s and %s keeps the observer %s up to date', async (...kinds) => {
-    await start({ kinds, observers: [3] })
+    const watched = kinds.indexOf('zabra') + 1
+    const adminPort = await freePort()
+    await start({
+      kinds,
+      observers: [3],
+      configOf: (id) =>
+        id === watched ? { 'admin.enableServer': 'true', 'admin.serverPort': adminPort } : {},
+    })
     expect(await ensemble.modeOf(3)).toBe('observer')
+    await until('a ready member', async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok)
     await restart(3, 'observer')
     // The observer finds the next leader.
     await ensemble.kill(2)

@@ -7,9 +7,9 @@ import { dumpTree } from '../harness/dump.ts'
 import { freePort } from '../harness/ports.ts'
 import { pauseBetweenPolls, scratch, Server, type Kind } from '../harness/servers.ts'
 
-/** The password behind `superDigest` is `secret`. */
 /** How long the tree of a member may take to read, in milliseconds, connections that are lost meanwhile included: it may have millions of znodes. */
 const DUMP_MS = 900_000
+/** The password behind it is `secret`. */
 const superDigest = 'super:lK75jTNcA+U9vtVEw5vB51mj/w4='
 
 export interface EnsembleOptions {

@@ -26,8 +26,8 @@ async function playLeader(
 ): Promise<{ ensemble: Ensemble; connection: Connection; acknowledged: number[]; forwarded: number[] }> {
   const ensemble = new Ensemble(3, settings)
   const { acknowledged, forwarded, connection } = await startPlayedLeader(ensemble, { said })
-  await ensemble.until('the follower', () => ensemble.server(1).serving)
-  acknowledged.length = 0
+  await ensemble.until('the follower', () => ensemble.server(1).ready)
+  acknowledged.length = forwarded.length = 0
   return { ensemble, connection: connection()!, acknowledged, forwarded }
 }
 
@@ -50,6 +50,27 @@ it('a learner stops reading from its leader while its disk is behind, and resume
   expect(unread).toBeLessThan(18)
   release()
   await ensemble.until('everything', () => acknowledged.at(-1) === makeZxid(1, 80), 2000)
+})
+
+it('a follower is not ready before it has applied what the leader had committed when it began to serve', async () => {
+  const ensemble = new Ensemble(3)
+  const { connection } = await startPlayedLeader(ensemble, { answersSyncs: () => false })
+  await ensemble.until('the follower', () => ensemble.server(1).serving)
+  const readiness = () => ensemble.member(1).http.request('/readyz?verbose')
+  expect(ensemble.server(1).ready).toBe(false)
+  expect((await readiness()).text).toContain('[-]in-step applied 0; ')
+  const packets = new Writer(256)
+  const zxid = makeZxid(1, 1)
+  const txn = { type: OpCode.setData, path: '/', data: new Uint8Array(1), version: 1 } as const
+  writePacket(packets, PacketType.proposal, zxid, payloadOf(zxid, txn))
+  writePacket(packets, PacketType.commit, zxid)
+  connection()!.write(packets.take())
+  await ensemble.untilIdle()
+  expect(ensemble.server(1).ready).toBe(false)
+  writePacket(packets, PacketType.sync, -1)
+  connection()!.write(packets.take())
+  await ensemble.untilIdle()
+  expect((await readiness()).text).toContain('[+]in-step ok')
 })
 
 it('a follower acknowledges proposals while it takes very many sessions for the answers to PINGs', async () => {

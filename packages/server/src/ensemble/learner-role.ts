@@ -142,6 +142,8 @@ export class LearnerRole implements ActiveRole {
   #lastCommitted: Zxid = 0
   #committedHalfATickAgo: Zxid = 0
   #committedATickAgo: Zxid = 0
+  /** Whether everything is applied that the leader had committed when this server began to serve. */
+  #hasCaughtUp = false
   /** The transaction whose acknowledgement is measured, one at a time, and the time of the leader in it. */
   #awaitsAck: { readonly zxid: Zxid; readonly time: number } | undefined
   /** Whether the leader has sent anything. */
@@ -225,7 +227,7 @@ export class LearnerRole implements ActiveRole {
     const limitMs = READY_TICKS * settings.tickTimeMs
     const silentMs = platform.clock.monotonic() - this.#connection!.lastReceivedAt
     const isHeard = silentMs <= limitMs
-    const isInStep = database.tree.lastZxid >= this.#committedATickAgo
+    const isApplied = database.tree.lastZxid >= this.#committedATickAgo
     return [
       {
         name: 'leader',
@@ -234,10 +236,12 @@ export class LearnerRole implements ActiveRole {
       },
       {
         name: 'in-step',
-        isOk: isInStep,
-        detail: isInStep
-          ? 'ok'
-          : `applied ${formatZxid(database.tree.lastZxid)}; ${formatZxid(this.#committedATickAgo)} was committed over a tick ago`,
+        isOk: isApplied && this.#hasCaughtUp,
+        detail: !isApplied
+          ? `applied ${formatZxid(database.tree.lastZxid)}; ${formatZxid(this.#committedATickAgo)} was committed over a tick ago`
+          : this.#hasCaughtUp
+            ? 'ok'
+            : `applied ${formatZxid(database.tree.lastZxid)}; has not applied all that was committed before it began to serve`,
       },
     ]
   }
@@ -737,6 +741,9 @@ export class LearnerRole implements ActiveRole {
     this.#adjustObservers()
     this.#levels.onServing()
     this.#connectReports()
+    // What the leader committed while this server did not read its packets, such as during a slow write, is behind UPTODATE. No client has
+    // session 0.
+    this.#clients.pipeline.syncWithLeader(0n, () => (this.#hasCaughtUp = true))
   }
 
   /** A leader of an earlier release closes the connection where it gets a packet that it does not know before this member is up to date. */

@@ -24,8 +24,8 @@ it('a leader describes the connections of its observers, and resets their counts
       queued_packets_size: 0,
       packets_received: expect.any(Number) as number,
       packets_sent: expect.any(Number) as number,
-      // The session and the node.
-      requests: 2,
+      // The own sync of the observer, the session and the node.
+      requests: 3,
       last_zxid: ensemble.server(leader).stats().lastZxid,
     },
   ])

@@ -404,7 +404,7 @@ export class ObserverMasterRole {
     const forwarded = this.#forwarded
     const isWithin = forwarded.count(data, auth)
     const { pipeline } = this.#follower
-    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.syncForObserver(session, observer.id, done))
+    if (forwarded.isDue) forwarded.notePoint((done) => pipeline.syncWithLeader(session, done))
     if (!isWithin) observer.pauseUntilFinished()
   }
 }

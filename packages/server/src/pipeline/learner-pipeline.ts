@@ -241,10 +241,14 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     leader.forward(request)
   }
 
-  /** Calls back when the leader has finished all requests that were forwarded to it until now: it answers them in order. */
-  syncForObserver(sessionId: SessionId, from: SessionRoute, done: () => void): void {
-    const sync = { sessionId, cxid: 0, type: OpCode.sync, body: ROOT_PATH, identities: [] }
-    this.forwardFromObserver(sync, from, done)
+  /**
+   * Calls back when everything is applied that the leader had committed when it received this, and when it has finished all requests that
+   * were forwarded to it before: it answers in order.
+   */
+  syncWithLeader(sessionId: SessionId, done: () => void): void {
+    if (this.#hasEnded) return
+    this.#syncs.push({ synced: done, sessionId, position: -1 })
+    this.#options.leader.forward({ sessionId, cxid: 0, type: OpCode.sync, body: ROOT_PATH, identities: [] })
   }
 
   /** Calls `visit` for each session whose requests come from an observer, in steps. */

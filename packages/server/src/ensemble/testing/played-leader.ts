@@ -33,12 +33,19 @@ export interface PlayedLeaderOptions {
   readonly epoch?: () => number
   /** Sends the history, before NEWLEADER; an empty DIFF by default. */
   readonly sync?: (send: SendPacket, connection: Connection) => void
+  /** Returns whether the leader answers a sync. */
+  readonly answersSyncs?: () => boolean
 }
 
-/** Starts the members, and plays the leader that member 1 elects. It answers syncs. */
+/** Starts the members, and plays the leader that member 1 elects. */
 export async function startPlayedLeader(
   ensemble: Ensemble,
-  { said, epoch = () => 1, sync = (send) => send(PacketType.diff, 0) }: PlayedLeaderOptions = {},
+  {
+    said,
+    epoch = () => 1,
+    sync = (send) => send(PacketType.diff, 0),
+    answersSyncs = () => true,
+  }: PlayedLeaderOptions = {},
 ): Promise<PlayedLeader> {
   const acknowledged: Zxid[] = []
   const forwarded: number[] = []
@@ -58,7 +65,7 @@ export async function startPlayedLeader(
       packet: (type, zxid, data) => {
         if (type === PacketType.request) {
           forwarded.push(decodeForwardedRequest(data).cxid)
-          send(PacketType.sync, -1)
+          if (answersSyncs()) send(PacketType.sync, -1)
         }
         if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(epoch(), 0), info)
         if (type === PacketType.ackEpoch) {
