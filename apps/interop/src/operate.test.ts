@@ -94,14 +94,20 @@ const queriesOf = (panels: readonly Panel[]): string[] =>
     ...queriesOf(inner),
   ])
 
-/** A Prometheus with the configuration of docs/operate.md and the rules of this repository, but for hosts and intervals. */
-async function startPrometheus() {
+/**
+ * A Prometheus with the configuration of docs/operate.md and the rules of this repository, but for hosts and intervals. `scrapesTwice`: with
+ * the second job of that page, which gets OpenMetrics.
+ */
+async function startPrometheus({ scrapesTwice = false } = {}) {
   const folder = scratch('prometheus')
   const [, section] = readText('docs/operate.md').split('## Watch it with Prometheus')
   const [example] = /scrape_configs:\n[^]*?(?=\n```)/.exec(section!)!
+  const [secondJob] = / {2}- job_name: zookeeper-3\.10\n[^]*?(?=\n```)/.exec(section!)!
   const targets = metricsPorts.map((port) => `127.0.0.1:${port}`).join(', ')
-  const adapted = example.replace(/targets: \[.*\]/, `targets: [${targets}]`)
-  expect(adapted).toContain(targets)
+  const adapted = example
+    .replace('rule_files:', scrapesTwice ? `${secondJob}\nrule_files:` : 'rule_files:')
+    .replaceAll(/targets: \[.*\]/g, `targets: [${targets}]`)
+  expect(adapted.split(targets)).toHaveLength(scrapesTwice ? 3 : 2)
   const intervals =
     'global:\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\n  evaluation_interval: 500ms\n'
   writeFileSync(join(folder, 'prometheus.yml'), `${intervals}${adapted}\n`)
@@ -212,5 +218,22 @@ describeWith(['prometheus'], 'a Prometheus that scrapes an ensemble as docs/oper
     const problems = rules.filter(({ health, state }) => health !== 'ok' || state === 'firing')
     expect(problems).toEqual([])
     expect(rules.length).toBeGreaterThan(20)
+  })
+  it('gets the names of release 3.10 beside those of 3.9, from OpenMetrics', async () => {
+    const both = await startPrometheus({ scrapesTwice: true })
+    await until('a scrape of each member by each job', async () => {
+      const found = await both.ask('query', { query: 'sum(up) == 6' }).catch(() => undefined)
+      return found?.data.result?.length === 1
+    })
+    const namesOf = async (job: string): Promise<string[]> =>
+      (await both.samples(`count by (__name__) ({job="${job}"})`)).map(({ metric }) => metric['__name__']!)
+    const [old, later] = [await namesOf('zabra'), await namesOf('zookeeper-3.10')]
+    expect(old).toContain('response_bytes')
+    expect(old).not.toContain('response_bytes_total')
+    expect(later).toContain('response_bytes_total')
+    expect(later).not.toContain('response_bytes')
+    expect(later.filter((name) => name.startsWith('zabra_'))).toEqual([])
+    expect(later.length).toBeGreaterThan(200)
+    expect(both.output()).not.toMatch(/level=(warn|error)/)
   })
 })

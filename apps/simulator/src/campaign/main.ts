@@ -31,7 +31,8 @@ function work(): void {
     const options = { ...plans, start: from, seeds: to - from + 1, shrink: false, twice: false, quiet: true }
     void runSeeds(options).then((outcome) => {
       const { user, system } = process.cpuUsage(before)
-      process.send!({ range, outcome, processorMs: (user + system) / 1000 })
+      // Where the parent is gone, `disconnect` ends this process.
+      process.send!({ range, outcome, processorMs: (user + system) / 1000 }, () => {})
     })
   })
 }
