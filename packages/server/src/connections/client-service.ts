@@ -19,6 +19,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { AuditLog } from '../audit/index.ts'
 import { AuthPolicy } from './auth-policy.ts'
 import type { ClientChannel } from './client-channel.ts'
+import { UPGRADE_REFUSED } from './close-cause.ts'
 import { CommitTurns } from './commit-turns.ts'
 import { ConnectionRegistry } from './connection-registry.ts'
 import { dataLimits } from './data-limits.ts'
@@ -302,6 +303,12 @@ export class ClientService {
         runLater(() => this.sessionUsers.store(session, this.turnTime))
       },
       onSessionUserStored: (id) => this.sessionUsers.stored(id),
+      onUpgradeRefused: (id) => {
+        const channel = this.connections.ofSession(id)
+        if (channel === undefined) return
+        stats.refusals.sessions++
+        channel.destroy('session_expired', UPGRADE_REFUSED)
+      },
       onSessionClosed: (id, callback) => {
         const channel = this.connections.ofSession(id)
         if (channel?.requests !== callback) channel?.destroy('session_expired', 'Closed: its session is over')

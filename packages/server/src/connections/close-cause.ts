@@ -46,4 +46,9 @@ const REFUSALS: ReadonlySet<CloseCause> = new Set(['refused', 'protocol', 'too_l
 export const closeEventOf = (cause: CloseCause): 'client.refused' | 'client.closed' =>
   REFUSALS.has(cause) ? 'client.refused' : 'client.closed'
 
+const ADVICE =
+  'servers that no configuration names have as many as they may; add this server to the configuration'
+export const SESSION_REFUSED = `Closed: its session is refused, ${ADVICE}`
+export const UPGRADE_REFUSED = `Closed: its session was local and may not become global, ${ADVICE}`
+
 export const LOGIN_MISSING = 'Closed: its session belongs to a user, and it has not logged in by SASL'

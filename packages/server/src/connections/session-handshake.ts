@@ -1,9 +1,9 @@
-import { writeConnectResponse, type ConnectRequest } from '@zabra/protocol'
+import { ErrorCode, writeConnectResponse, type ConnectRequest } from '@zabra/protocol'
 import { negotiateTimeout, type Session } from '../core/sessions/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import type { AcceptedWrite, RevalidationCallback, WriteCallback } from '../pipeline/index.ts'
 import type { ClientService } from './client-service.ts'
-import { LOGIN_MISSING, type CloseCause } from './close-cause.ts'
+import { LOGIN_MISSING, SESSION_REFUSED, type CloseCause } from './close-cause.ts'
 import { PauseReason, type FlowControl } from './flow-control.ts'
 import { formatSessionId, type LoggedClient } from './log-context.ts'
 import type { ReplyWriter } from './reply-writer.ts'
@@ -93,11 +93,18 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     this.#open(registry.resume(sessionId, this.#timeout, turnTime))
   }
 
-  onApplied({ logged }: AcceptedWrite): void {
+  onApplied({ logged }: AcceptedWrite, err: number): void {
+    if (err !== ErrorCode.OK) return this.onRefused()
     const { sessions, turnTime } = this.#service
     const session = sessions.get(logged.header.sessionId)
     if (this.#isDone || session === undefined) return
     this.#open(sessions.resume(session.id, session.timeout, turnTime))
+  }
+
+  onRefused(): void {
+    if (this.#isDone) return
+    this.#service.stats.refusals.sessions++
+    this.#client.destroy('refused', SESSION_REFUSED)
   }
 
   onLost(): void {

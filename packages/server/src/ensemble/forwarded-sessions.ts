@@ -1,27 +1,35 @@
-import { OpCode } from '@zabra/protocol'
+import { OpCode, ProtocolError } from '@zabra/protocol'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { formatSessionId } from '../connections/log-context.ts'
 import type { ServerId } from '../core/quorum/index.ts'
+import type { SessionRegistry } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
 import { decodeRevalidation, encodeRevalidationReply, PacketType, touchSteps } from '../core/zab/index.ts'
-import type { ForwardedRequest, PipelineContext } from '../pipeline/index.ts'
+import {
+  movedSessionCheck,
+  type ForwardedRequest,
+  type PipelineContext,
+  type RevalidationCallback,
+} from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import { isBelieved, type Forwarder } from './forwarded-identities.ts'
 import { forwardedTimeout } from './forwarded-timeouts.ts'
 import type { LearnerConnection } from './learner-connection.ts'
+import { keyOfPeer, LimitedLog } from './limited-log.ts'
 
 /** Sessions of all servers that are not believed, together: 6 MB of the memory for clients. */
 export const MOST_FORWARDED_SESSIONS = 10_000
 
-const TOO_MANY = `servers that no configuration names have ${MOST_FORWARDED_SESSIONS} sessions, which is the most; add it to the configuration before clients connect to it`
+const REFUSED =
+  'Refused a session of a server that no configuration names: such servers have as many as they may'
 
-type Revalidator = Forwarder & Pick<LearnerConnection, 'send' | 'fail'>
-type Context = Pick<MemberContext, 'membership' | 'security' | 'settings'>
+type Learner = Forwarder & Pick<LearnerConnection, 'address' | 'send' | 'extension'>
+type Context = Pick<MemberContext, 'membership' | 'security' | 'settings' | 'platform'>
 
 /**
  * Knows the sessions that servers which are not believed have created or revalidated in a role, until they are closed. Each takes memory
  * on all members for as long as a server reports it, and clients would get no session any more: such servers have a number of them
- * together, and keep no others alive.
+ * together, and keep no others alive. One more is refused; the other clients of its server go on.
  */
 export class ForwardedSessions {
   readonly #context: Context
@@ -29,24 +37,27 @@ export class ForwardedSessions {
   readonly #servers = new Map<SessionId, ServerId>()
   /** Learners that are believed, or were. */
   readonly #wereBelieved = new WeakSet<Forwarder>()
+  readonly #log: LimitedLog
+  /** The sessions of the role; undefined before `contextOf`. */
+  #known: Pick<SessionRegistry, 'get'> | undefined
 
   constructor(context: Context) {
     this.#context = context
+    this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
   }
 
   /**
-   * Notes the session that a request of a learner creates. Returns why the connection of the learner is to be closed, or undefined. A
-   * session that is created again before it is closed would be forgotten while it lives; no server sends that.
+   * Notes the session that a request of a learner creates. Returns the request, or in place of one that creates a session too many another
+   * one: its answer, an error transaction that says that the session has moved, closes the connection of this client alone, also at a
+   * server of Apache ZooKeeper. It costs what every request of an unknown session costs. Throws a `ProtocolError` for a session that is
+   * created again before it is closed, which would be forgotten while it lives, or without a timeout; no server sends that.
    */
-  refusal(
-    learner: Forwarder,
-    { sessionId, type, body }: Pick<ForwardedRequest, 'sessionId' | 'type' | 'body'>,
-  ): string | undefined {
-    if (type !== OpCode.createSession || this.#isBelieved(learner)) return undefined
-    const session = formatSessionId(sessionId)
-    if (body.length < 4) return `it creates session ${session} without a timeout`
-    if (this.#servers.has(sessionId)) return `it creates session ${session} twice`
-    return this.#note(learner, sessionId)
+  admit(learner: Learner, request: ForwardedRequest): ForwardedRequest {
+    const { sessionId, type, body } = request
+    if (type !== OpCode.createSession || this.#isBelieved(learner)) return request
+    if (body.length < 4) throw malformed(sessionId, 'without a timeout')
+    if (this.#servers.has(sessionId)) throw malformed(sessionId, 'that it has created before')
+    return this.#note(learner, sessionId) ? request : movedSessionCheck(request)
   }
 
   /** Forgets the sessions that requests of a lost learner would have created, which are not carried out. */
@@ -68,26 +79,40 @@ export class ForwardedSessions {
   }
 
   /**
-   * Answers a REVALIDATE by what `revalidate` says of the session. One that lives belongs to the learner from then on. Closes the connection
-   * of a learner that would have too many; this is also checked after `revalidate`, since very many may have been in flight.
+   * Answers a REVALIDATE by what `revalidate` says of the session. One that lives belongs to the learner from then on. Refuses one that
+   * would be too many, where it is; this is also checked after `revalidate`, since very many may have been in flight.
    */
   revalidate(
-    learner: Revalidator,
+    learner: Learner,
     data: Uint8Array | null,
-    revalidate: (id: SessionId, timeout: number, answer: (valid: boolean) => void) => void,
+    revalidate: (id: SessionId, timeout: number, callback: RevalidationCallback) => void,
   ): void {
     const { session, timeout } = decodeRevalidation(data)
-    if (this.#servers.size >= MOST_FORWARDED_SESSIONS && !this.#mayTouch(learner)(session))
-      return learner.fail(TOO_MANY)
-    revalidate(session, forwardedTimeout(this.#context, learner, timeout), (valid) => {
-      const refusal = valid ? this.#revalidated(learner, session) : undefined
-      if (refusal !== undefined) return learner.fail(refusal)
+    const onRefused = (): void => {
+      // One of Apache ZooKeeper knows valid and invalid alone. Without an answer its client goes to another server after a while.
+      if (learner.extension !== undefined)
+        learner.send(
+          PacketType.revalidate,
+          -1,
+          encodeRevalidationReply({ session, valid: false, isRefused: true }),
+        )
+    }
+    const onRevalidated = (valid: boolean): void => {
+      if (valid && !this.#revalidated(learner, session)) return onRefused()
       learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
-    })
+    }
+    if (this.#isFull && !this.#mayTouch(learner)(session) && this.#known?.get(session) !== undefined) {
+      this.#logRefusal(learner)
+      return onRefused()
+    }
+    // An unknown session takes no room, and its client must get to know that it is over.
+    const believed = forwardedTimeout(this.#context, learner, timeout)
+    revalidate(session, believed, { onRevalidated, onRefused })
   }
 
   /** Returns the context of a pipeline that also says here which sessions are closed. */
   contextOf(context: PipelineContext<ClientChannel>): PipelineContext<ClientChannel> {
+    this.#known = context.sessions
     return {
       ...context,
       onSessionClosed: (id, callback, txn) => {
@@ -97,10 +122,14 @@ export class ForwardedSessions {
     }
   }
 
-  #revalidated(learner: Forwarder, id: SessionId): string | undefined {
+  get #isFull(): boolean {
+    return this.#servers.size >= MOST_FORWARDED_SESSIONS
+  }
+
+  #revalidated(learner: Learner, id: SessionId): boolean {
     if (!this.#isBelieved(learner)) return this.#note(learner, id)
     this.#servers.delete(id)
-    return undefined
+    return true
   }
 
   /**
@@ -113,10 +142,19 @@ export class ForwardedSessions {
       : (id) => this.#servers.has(id)
   }
 
-  #note({ serverId }: Forwarder, id: SessionId): string | undefined {
-    if (this.#servers.size >= MOST_FORWARDED_SESSIONS && !this.#servers.has(id)) return TOO_MANY
-    this.#servers.set(id, serverId)
-    return undefined
+  /** Notes a session of a learner. Returns false where it is one too many. */
+  #note(learner: Learner, id: SessionId): boolean {
+    if (this.#isFull && !this.#servers.has(id)) {
+      this.#logRefusal(learner)
+      return false
+    }
+    this.#servers.set(id, learner.serverId)
+    return true
+  }
+
+  #logRefusal(learner: Learner): void {
+    const { serverId: peer, address } = learner
+    this.#log.log('warn', keyOfPeer(REFUSED, this.#context, learner), { peer, address }, REFUSED)
   }
 
   #isBelieved(learner: Forwarder): boolean {
@@ -128,3 +166,10 @@ export class ForwardedSessions {
     return true
   }
 }
+
+const malformed = (id: SessionId, how: string): ProtocolError =>
+  new ProtocolError(
+    `Expected a new session with a timeout, got session ${formatSessionId(id)} ${how}`,
+    0,
+    'createSession',
+  )

@@ -832,8 +832,8 @@ export class LearnerRole implements ActiveRole {
     const pipeline = this.#clients?.pipeline
     if (pipeline === undefined) return
     if (type === PacketType.sync) return pipeline.completeSync()
-    const { session, valid } = decodeRevalidationReply(data)
-    pipeline.completeRevalidation(session, valid)
+    const { session, valid, isRefused } = decodeRevalidationReply(data)
+    pipeline.completeRevalidation(session, valid, isRefused)
   }
 }
 

@@ -528,9 +528,9 @@ export class Learners {
       )
     if (type === PacketType.revalidate) {
       if (!this.#admits(learner, pipeline, data, auth)) return
-      return forwardedSessions.revalidate(learner, data, (id, timeout, answer) => {
+      return forwardedSessions.revalidate(learner, data, (id, timeout, callback) => {
         this.#context.stats.ensemble.revalidateCount++
-        pipeline.revalidateForLearner(learner, id, timeout, answer)
+        pipeline.revalidateForLearner(learner, id, timeout, (valid) => callback.onRevalidated(valid))
       })
     }
     this.#submit(learner, data, auth)
@@ -564,11 +564,13 @@ export class Learners {
     const pipeline = this.#options.pipeline()
     if (pipeline === undefined || !this.#admits(learner, pipeline, data, auth)) return
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    const refusal = this.#options.forwardedSessions.refusal(learner, { sessionId, ...request })
-    if (refusal !== undefined) return learner.fail(refusal)
     const identities = forwardedIdentities(this.#context, learner, auth)
     const body = forwardedBody(this.#context, learner, request)
-    pipeline.submitForwarded(learner, { sessionId, ...request, body, identities })
+    const { forwardedSessions } = this.#options
+    pipeline.submitForwarded(
+      learner,
+      forwardedSessions.admit(learner, { sessionId, ...request, body, identities }),
+    )
   }
 }
 

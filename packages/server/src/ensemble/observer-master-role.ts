@@ -381,19 +381,16 @@ export class ObserverMasterRole {
         forwardedSessions.pingSteps(observer, data, (id, timeout) => sessions.touchFromObserver(id, timeout)),
       )
     if (type === PacketType.revalidate)
-      return forwardedSessions.revalidate(observer, data, (id, timeout, onRevalidated) => {
+      return forwardedSessions.revalidate(observer, data, (id, timeout, callback) => {
         this.#count(observer, id, packet)
-        pipeline.revalidate(id, timeout, { onRevalidated }, observer.id)
+        pipeline.revalidate(id, timeout, callback, observer.id)
       })
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    const refusal = forwardedSessions.refusal(observer, { sessionId, ...request })
-    if (refusal !== undefined) return observer.fail(refusal)
-    this.#count(observer, sessionId, packet)
     const identities = forwardedIdentities(this.#context, observer, auth)
     const body = forwardedBody(this.#context, observer, request)
-    pipeline.forwardFromObserver({ sessionId, ...request, body, identities }, observer.id, () =>
-      observer.send(PacketType.sync, 0),
-    )
+    const admitted = forwardedSessions.admit(observer, { sessionId, ...request, body, identities })
+    this.#count(observer, sessionId, packet)
+    pipeline.forwardFromObserver(admitted, observer.id, () => observer.send(PacketType.sync, 0))
   }
 
   /**

@@ -9,36 +9,19 @@ import {
 } from '@zabra/protocol'
 import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
-import { NO_CLUSTER } from '../core/quorum/index.ts'
-import type { Identity } from '../core/types.ts'
 import {
   encodeAckEpoch,
   encodeLearnerInfo,
-  encodePacket,
   encodeRevalidation,
   encodeTouches,
-  packetName,
-  PacketSplitter,
   PacketType,
   PROTOCOL_VERSION,
   withExtension,
-  type MemberExtension,
 } from '../core/zab/index.ts'
-import { MOST_FORWARDED_SESSIONS } from './forwarded-sessions.ts'
 import type { Member } from './member.ts'
 import { RawConnection } from './testing/election-fixture.ts'
 import { Ensemble } from './testing/ensemble.ts'
-
-function packetOf(
-  type: number,
-  zxid: number,
-  data: Uint8Array | null,
-  auth: readonly Identity[] | null = null,
-): Uint8Array {
-  const writer = new Writer(64)
-  encodePacket(writer, { type, zxid, data, auth })
-  return writer.take()
-}
+import { createSession, observerInfo, packetOf, playObserver, SAID } from './testing/played-learner.ts'
 
 function firstPacketOf(serverId: number): Uint8Array {
   const data = encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
@@ -114,42 +97,6 @@ it.each([
     [undefined, undefined, undefined],
   ])
 })
-
-const observerInfo = (serverId = 4): Uint8Array =>
-  packetOf(
-    PacketType.observerInfo,
-    makeZxid(1, 0),
-    encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }),
-  )
-
-/** Plays observer 4, or another learner with its first packet, which has the history up to a zxid, on a connection to a port. */
-async function playObserver(ensemble: Ensemble, port: number, has: number, first = observerInfo()) {
-  const connection = await ensemble.network.connect({ host: 'x', port })
-  const seen = { closed: false, packets: [] as string[], proposed: 0 }
-  const send = (
-    type: number,
-    zxid: number,
-    data: Uint8Array | null,
-    auth: readonly Identity[] | null = null,
-  ): void => void connection.write(packetOf(type, zxid, data, auth))
-  const splitter = new PacketSplitter({
-    maxData: 1 << 20,
-    packet: (type, zxid) => {
-      seen.packets.push(packetName(type))
-      if (type === PacketType.proposal) seen.proposed = zxid
-      if (type === PacketType.leaderInfo) send(PacketType.ackEpoch, has, encodeAckEpoch(1))
-      if (type === PacketType.newLeader) send(PacketType.ack, zxid, null)
-    },
-  })
-  connection.setHandler({
-    data: (chunk) => splitter.push(chunk),
-    drain() {},
-    closed: () => (seen.closed = true),
-  })
-  connection.write(first)
-  await ensemble.advance(100)
-  return { seen, send, connection }
-}
 
 /** Starts three voters, of which 1 is an observer master, of a configuration with an observer 4. */
 async function startVoters(): Promise<Ensemble> {
@@ -348,9 +295,6 @@ it.each(PORTS)('%s accepts sixteen servers at a time that no configuration names
   expect(await join(116)).toMatchObject({ closed: false })
 })
 
-/** What a member of Zabra says of itself. */
-const SAID: MemberExtension = { level: 1, sharesSecret: false, hasData: false, cluster: NO_CLUSTER }
-
 /** Returns the request of an unknown session with a million bytes. */
 function largeRequest(): Uint8Array {
   const writer = new Writer(1_000_100)
@@ -433,16 +377,6 @@ it('observers that together forward more requests than are committed do not cost
   expect([observers.some(({ seen }) => seen.closed), ensemble.leader]).toEqual([false, 3])
 })
 
-/** Returns the request that creates a session. */
-function createSession(session: bigint, timeout: number): Uint8Array {
-  const writer = new Writer(64)
-  writer.long(session)
-  writer.int(0)
-  writer.int(OpCode.createSession)
-  writer.int(timeout)
-  return writer.take()
-}
-
 it.each(PORTS)(
   'sessions that an unknown server creates, reports and revalidates at %s have at most the timeout of a client',
   async (_, port) => {
@@ -459,40 +393,6 @@ it.each(PORTS)(
     connection.destroy()
     await ensemble.advance(maxSessionTimeoutMs + 10_000)
     expect(ensemble.server(3).stats().sessions).toBe(0)
-  },
-)
-
-it.each(PORTS)(
-  'servers that no configuration names create a number of sessions at %s, together, and clients get sessions on',
-  async (_, port) => {
-    const ensemble = await startOpenVoters()
-    const has = ensemble.server(1).stats().lastZxid
-    const one = await playObserver(ensemble, port, has, observerInfo(9))
-    const other = await playObserver(ensemble, port, has, observerInfo(10))
-    let created = 0
-    const create = async ({ send, seen }: typeof one, count: number): Promise<void> => {
-      for (let i = 0; i < count && !seen.closed; i++) {
-        send(PacketType.request, -1, createSession(0x900_0000_0000_0000n + BigInt(++created), 30_000))
-        if (i % 500 === 0) await ensemble.advance(100)
-      }
-      await ensemble.advance(1000)
-    }
-    await create(one, MOST_FORWARDED_SESSIONS - 1000)
-    expect([one.seen.closed, ensemble.server(3).stats().sessions]).toEqual([
-      false,
-      MOST_FORWARDED_SESSIONS - 1000,
-    ])
-    await create(other, 5000)
-    expect([one.seen.closed, other.seen.closed]).toEqual([false, true])
-    expect(ensemble.server(3).stats().sessions).toBe(MOST_FORWARDED_SESSIONS)
-    expect(ensemble.lines.join('\n')).toContain('add it to the configuration before clients connect to it')
-    await ensemble.client(2)
-    await ensemble.client(3)
-    one.connection.destroy()
-    await ensemble.until('the end of all sessions', () => ensemble.server(3).stats().sessions === 0, 60_000)
-    const again = await playObserver(ensemble, port, ensemble.server(1).stats().lastZxid, observerInfo(9))
-    await create(again, 10)
-    expect([again.seen.closed, ensemble.server(3).stats().sessions]).toEqual([false, 10])
   },
 )
 

@@ -264,6 +264,11 @@ export const logEvents = {
     'A server follows that is no member. Its clients act as anonymous ones.',
     'Add it with `zabra member add`, or close the quorum port to it.',
   ),
+  'quorum.sessions-refused': warn(
+    'Refused a session of a server that no configuration names: such servers have as many as they may',
+    'They have 10,000 sessions together, at this leader or at this follower that keeps observers. The client of the session has to go to another server; the other clients of its server stay.',
+    'Add the server with `zabra member add`, or close the quorum port to it.',
+  ),
   'quorum.syncing': info('Bringing a member up to date'),
   'quorum.synced-by': info('The leader brings this server up to date'),
   'quorum.learner-lost': info('The connection of a learner is lost'),

@@ -54,6 +54,7 @@ async function given({ hasObservers, canUpgradeSessions = false }: Given = {}) {
         ...context,
         onSessionUserStored: (id) => void reports.push(`user ${id}`),
         onSessionClosed: (id) => void reports.push(`closed ${id}`),
+        onUpgradeRefused: (id) => void reports.push(`not global: ${id}`),
         epochStart: EPOCH,
         canUpgradeSessions,
         touchDelayMs: 1000,
@@ -107,7 +108,10 @@ async function given({ hasObservers, canUpgradeSessions = false }: Given = {}) {
         pipeline.revalidate(
           id,
           5000,
-          { onRevalidated: (valid) => void reports.push(`${by}: ${valid}`) },
+          {
+            onRevalidated: (valid) => void reports.push(`${by}: ${valid}`),
+            onRefused: () => void reports.push(`${by}: refused`),
+          },
           from,
         ),
       ),
@@ -329,6 +333,30 @@ describe('LearnerPipeline', () => {
     run(() => pipeline.completeRevalidation(SESSION, true))
     run(() => pipeline.completeRevalidation(SESSION, true))
     expect(reports).toEqual(['asked: true'])
+  })
+
+  it('takes a refusal for the answer to the oldest revalidation of its session, whose route it does not record', async () => {
+    const { pipeline, run, revalidate, reports, fromObserver, forwarded } = await given({
+      hasObservers: true,
+    })
+    revalidate(20n, 'first', SECOND_ROUTE)
+    revalidate(20n, 'second', 3)
+    run(() => pipeline.completeRevalidation(20n, false, true))
+    run(() => pipeline.completeRevalidation(20n, true))
+    expect(reports).toEqual(['first: refused', 'second: true'])
+    fromObserver(OpCode.setData, 1, SECOND_ROUTE, 20n)
+    fromObserver(OpCode.setData, 2, 3, 20n)
+    expect(forwarded.map(({ type }) => type)).toEqual([OpCode.check, OpCode.setData])
+  })
+
+  it('says that a local session may not become global where that is refused, and only then', async () => {
+    const { write, commit, localSessions, run, reports } = await given({ canUpgradeSessions: true })
+    run(() => localSessions.add(30n, 5000, 0))
+    run(() => localSessions.add(31n, 5000, 0))
+    for (const id of [30n, 31n]) write(1, OpCode.create, createBody('/a', CreateMode.EPHEMERAL), id)
+    commit(0, { type: OpCode.error, err: ErrorCode.SESSIONMOVED }, { sessionId: 30n })
+    commit(0, { type: OpCode.createSession, timeOut: 5000 }, { sessionId: 31n })
+    expect(reports).toEqual(['not global: 30'])
   })
 
   it('answers revalidations of an unknown session in their order, and takes the last one for its route', async () => {

@@ -12,7 +12,7 @@ import { SessionMap } from '../core/session-map.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
-import { LOCAL_ROUTE, MOVED_SESSION_CHECK, SessionRoutes, type SessionRoute } from './session-routes.ts'
+import { LOCAL_ROUTE, movedSessionCheck, SessionRoutes, type SessionRoute } from './session-routes.ts'
 import { LONG_PATH, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type {
   ClientWrite,
@@ -227,17 +227,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
    */
   forwardFromObserver(request: ForwardedRequest, from: SessionRoute, synced: () => void): void {
     if (this.#hasEnded) return
-    const { sessionId, cxid, type } = request
+    const { sessionId, type } = request
     const { leader } = this.#options
     if (type === OpCode.sync) this.#syncs.push({ synced, sessionId, position: -1 })
-    else if (!this.#canForward(sessionId, type, from))
-      return leader.forward({
-        sessionId,
-        cxid,
-        type: OpCode.check,
-        body: MOVED_SESSION_CHECK,
-        identities: [],
-      })
+    else if (!this.#canForward(sessionId, type, from)) return leader.forward(movedSessionCheck(request))
     leader.forward(request)
   }
 
@@ -288,11 +281,11 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   }
 
   /** Completes the oldest revalidation of a session (REVALIDATE), after the transactions that are committed: they may tell its user. */
-  completeRevalidation(id: SessionId, valid: boolean): void {
-    this.#applying.runInOrder(() => this.#completeRevalidation(id, valid))
+  completeRevalidation(id: SessionId, valid: boolean, isRefused = false): void {
+    this.#applying.runInOrder(() => this.#completeRevalidation(id, valid, isRefused))
   }
 
-  #completeRevalidation(id: SessionId, valid: boolean): void {
+  #completeRevalidation(id: SessionId, valid: boolean, isRefused: boolean): void {
     if (this.#hasEnded) return
     const pending = this.#revalidations.get(id)
     const oldest = pending?.shift()
@@ -301,7 +294,8 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     // A later revalidation may have recorded another route.
     if (valid && !oldest.isClaimed && !pending!.some(({ isClaimed }) => isClaimed))
       this.#routes?.confirm(id, oldest.from)
-    oldest.callback.onRevalidated(valid)
+    if (isRefused) oldest.callback.onRefused()
+    else oldest.callback.onRevalidated(valid)
   }
 
   end(): Generator<void> | undefined {
@@ -445,6 +439,8 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     // The next role begins with this tree, and with its sessions.
     if (this.#hasEnded) return
     if (header.cxid === SESSION_USER_XID) this.#options.onSessionUserStored(header.sessionId)
+    if (err !== ErrorCode.OK && request?.type === OpCode.createSession && request.callback === undefined)
+      this.#options.onUpgradeRefused(header.sessionId)
     this.#digests.record(header.zxid)
     // A diverged tree must not be shown to any client.
     if (digest !== undefined && tree.options.digest && !tree.matches(digest)) {

@@ -117,7 +117,10 @@ describe('the pipeline of a read-only server', () => {
     const { pipeline } = given()
     expect([pipeline.createSession(), pipeline.closeSession()]).toEqual([false, false])
     const answers: boolean[] = []
-    pipeline.revalidate(0x55n, 10_000, { onRevalidated: (isAlive) => void answers.push(isAlive) })
+    pipeline.revalidate(0x55n, 10_000, {
+      onRevalidated: (isAlive) => void answers.push(isAlive),
+      onRefused() {},
+    })
     expect(answers).toEqual([false])
   })
 })

@@ -47,14 +47,14 @@ class RoutesFixture {
   revalidateFrom(from: number): void {
     const revalidated = (valid: boolean): void => void this.answers.push(`${from} ${valid}`)
     this.#near.clientService.runTurn(() =>
-      this.#near.pipeline.revalidate(ID, 10_000, { onRevalidated: revalidated }, from),
+      this.#near.pipeline.revalidate(ID, 10_000, { onRevalidated: revalidated, onRefused() {} }, from),
     )
   }
 
   /** Moves the session to the other learner. */
   moveAway(): void {
     const { clientService, pipeline } = this.ensemble.learners[1]!.fixture
-    clientService.runTurn(() => pipeline.revalidate(ID, 10_000, { onRevalidated() {} }))
+    clientService.runTurn(() => pipeline.revalidate(ID, 10_000, { onRevalidated() {}, onRefused() {} }))
   }
 
   /** Returns the committed transactions of the session since the last call. */
@@ -161,7 +161,7 @@ it('a follower closes its connection of a session that has moved to an observer,
   for (const client of [writer, closer]) {
     const { sessionId } = client.takeConnectResponse()!
     server.clientService.runTurn(() =>
-      server.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {} }, ONE),
+      server.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {}, onRefused() {} }, ONE),
     )
   }
   await ensemble.settle()
@@ -185,7 +185,7 @@ it('a follower rejects requests behind a sync of its own connection when the ses
   client.create(2, '/a')
   await ensemble.settle()
   server.clientService.runTurn(() =>
-    server.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {} }, ONE),
+    server.pipeline.revalidate(sessionId, 10_000, { onRevalidated() {}, onRefused() {} }, ONE),
   )
   ensemble.holdsConfirms = false
   await ensemble.settle()

@@ -1,6 +1,7 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { SessionMap } from '../core/session-map.ts'
 import type { SessionId } from '../core/types.ts'
+import type { ForwardedRequest } from './types.ts'
 
 /** The connection by which a session's requests reach a follower: the number of an observer's connection, or `LOCAL_ROUTE`. */
 export type SessionRoute = number
@@ -73,9 +74,9 @@ export class SessionRoutes {
 }
 
 /**
- * The body of the check that a follower sends to the leader instead of a stale request. The observer waits for a transaction that
- * answers its request, and the transaction must change nothing: a check of the empty path always fails. A leader of this project
- * takes the version, which is an error number, for the reason, and answers as for any session that has moved; Apache ZooKeeper
+ * The body of the check that takes the place of a stale request, or of one that creates a session too many. The observer waits for a
+ * transaction that answers its request, and the transaction must change nothing: a check of the empty path always fails. A leader of this
+ * project takes the version, which is an error number, for the reason, and answers as for any session that has moved; Apache ZooKeeper
  * rejects the path.
  */
 export const MOVED_SESSION_CHECK: Uint8Array = (() => {
@@ -84,6 +85,18 @@ export const MOVED_SESSION_CHECK: Uint8Array = (() => {
   writer.int(ErrorCode.SESSIONMOVED)
   return writer.take()
 })()
+
+/** Returns such a check in place of a request. */
+export const movedSessionCheck = ({
+  sessionId,
+  cxid,
+}: Pick<ForwardedRequest, 'sessionId' | 'cxid'>): ForwardedRequest => ({
+  sessionId,
+  cxid,
+  type: OpCode.check,
+  body: MOVED_SESSION_CHECK,
+  identities: [],
+})
 
 /** Whether a forwarded request is such a check. */
 export function isMovedSessionCheck(type: number, body: Uint8Array): boolean {

@@ -69,6 +69,8 @@ export interface ForwardedRequest {
 /** Receives a revalidation result, at most once; possibly synchronously; never if the role ends first. */
 export interface RevalidationCallback {
   onRevalidated(valid: boolean): void
+  /** The session lives, and may not go on at this server: its client is to go to another one. */
+  onRefused(): void
 }
 
 /** Digests of the tree at every 128th zxid, the last 1024 of them, for comparing servers. */
@@ -150,6 +152,8 @@ export interface PipelineContext<L extends NotifiedWatcher> {
   readonly onSessionUserStored: (id: SessionId) => void
   /** Called when a session is closed. Its connection here closes, unless it is the one that gets the reply. */
   readonly onSessionClosed: (id: SessionId, callback: WriteCallback | undefined, txn: CloseSessionTxn) => void
+  /** Called when a session may not become global that was a local one until then. It is none any more. */
+  readonly onUpgradeRefused: (id: SessionId) => void
 }
 
 /** The transaction log, as far as the leader's pipeline writes it. */

@@ -149,6 +149,9 @@ describe('the payload of a packet', () => {
     const answer = { session: 0x200001736e40000n, valid: true }
     expect(decodeRevalidationReply(data(12))).toEqual(answer)
     expect(hexOf(encodeRevalidationReply(answer))).toBe(hexOf(data(12)))
+    const refused = { session: 1n, valid: false, isRefused: true }
+    expect([...encodeRevalidationReply(refused)]).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 0, 1])
+    expect(decodeRevalidationReply(encodeRevalidationReply(refused))).toEqual(refused)
     expect(decodeDesignatedLeader(data(14))).toBe(3)
     expect(hexOf(encodeDesignatedLeader(3))).toBe(hexOf(data(14)))
     const forwarded = bytesOf(captured[15]![1])

@@ -119,18 +119,22 @@ export function decodeRevalidation(data: Uint8Array | null): Revalidation {
 export interface RevalidationReply {
   readonly session: SessionId
   readonly valid: boolean
+  /** Whether the session lives and may not go on at the learner; says so to a learner of Zabra alone. */
+  readonly isRefused?: boolean
 }
 
-export function encodeRevalidationReply({ session, valid }: RevalidationReply): Uint8Array {
-  const writer = new Writer(9)
+export function encodeRevalidationReply({ session, valid, isRefused }: RevalidationReply): Uint8Array {
+  const writer = new Writer(10)
   writer.long(session)
   writer.bool(valid)
+  if (isRefused === true) writer.bool(true)
   return writer.take()
 }
 
 export function decodeRevalidationReply(data: Uint8Array | null): RevalidationReply {
   const reader = readerOf(data, 'a revalidation reply')
-  return { session: reader.long(), valid: reader.bool() }
+  const reply = { session: reader.long(), valid: reader.bool() }
+  return reader.remaining > 0 && reader.bool() ? { ...reply, isRefused: true } : reply
 }
 
 /** The secret for the passwords of sessions, as members share it (quorum-protocol 18.5). */
