@@ -16,13 +16,19 @@ it('an address that has failed ranks below others for 30 s from its first failur
   expect(ranks('a')).toEqual([Rank.FAILED])
 })
 
-it('an address that has shown a trusted certificate ranks above others, whatever else fails there, until it is distrusted', () => {
+it('an address that has shown a trusted certificate ranks above others, whatever else fails there', () => {
   const records = new AddressRecords(() => 0)
   records.trust('a')
   records.fail('a')
-  expect(records.rankOf('a')).toBe(Rank.TRUSTED)
-  expect([records.distrust('a'), records.distrust('a')]).toEqual([true, false])
-  expect(records.rankOf('a')).toBe(Rank.FAILED)
+  expect([records.rankOf('a'), records.isTrusted('a')]).toEqual([Rank.TRUSTED, true])
+})
+
+it('an address that has shown a long chain is not trusted any more, whatever it shows then', () => {
+  const records = new AddressRecords(() => 0)
+  records.trust('a')
+  records.suspect('a')
+  records.trust('a')
+  expect([records.rankOf('a'), records.isTrusted('a')]).toEqual([Rank.TRUSTED, false])
 })
 
 it('ten thousand addresses of each kind are known', () => {
@@ -30,7 +36,10 @@ it('ten thousand addresses of each kind are known', () => {
   for (let host = 0; host <= 10_000; host++) {
     records.fail(`failed ${host}`)
     records.trust(`trusted ${host}`)
+    records.suspect(`trusted ${host + 9000}`)
   }
   const ranks = ['failed 0', 'failed 1', 'trusted 0', 'trusted 1'].map((host) => records.rankOf(host))
   expect(ranks).toEqual([Rank.UNKNOWN, Rank.FAILED, Rank.UNKNOWN, Rank.TRUSTED])
+  const trusted = ['trusted 8999', 'trusted 9000', 'trusted 9001'].map((host) => records.isTrusted(host))
+  expect(trusted).toEqual([true, true, false])
 })

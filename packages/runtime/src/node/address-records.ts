@@ -4,6 +4,8 @@ const FAILED_MS = 30_000
 const MAX_FAILED = 10_000
 /** Most addresses that are known to have shown a trusted certificate. */
 const MAX_TRUSTED = 10_000
+/** Most addresses that are known to have shown a chain of certificates that was refused. */
+const MAX_SUSPECTED = 10_000
 
 /** Ranks of addresses. Where there are not enough places, connections of a higher rank come first. */
 export const Rank = { FAILED: -1, UNKNOWN: 0, TRUSTED: 1 } as const
@@ -18,6 +20,8 @@ export class AddressRecords {
   readonly #failedUntil = new Map<string, number>()
   /** The addresses of clients with trusted certificates; the one that was not seen for longest comes first. */
   readonly #trusted = new Set<string>()
+  /** Addresses that have shown a long chain which was refused; the one that was not seen for longest comes first. */
+  readonly #suspected = new Set<string>()
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
@@ -29,20 +33,19 @@ export class AddressRecords {
     return until !== undefined && this.#now() < until ? Rank.FAILED : Rank.UNKNOWN
   }
 
+  /** Returns whether an address has shown a trusted certificate, and never a long chain that was refused. */
   isTrusted(host: string): boolean {
-    return this.#trusted.has(host)
+    return this.#trusted.has(host) && !this.#suspected.has(host)
   }
 
   /** Records that a client has shown a trusted certificate. */
   trust(host: string): void {
-    this.#trusted.delete(host)
-    this.#trusted.add(host)
-    if (this.#trusted.size > MAX_TRUSTED) dropFirst(this.#trusted)
+    addLast(this.#trusted, host, MAX_TRUSTED)
   }
 
-  /** Takes the trust of an address back. Returns whether there was any. */
-  distrust(host: string): boolean {
-    return this.#trusted.delete(host)
+  /** Records that a client has shown a long chain that was refused: others may share its address with a trusted one. */
+  suspect(host: string): void {
+    addLast(this.#suspected, host, MAX_SUSPECTED)
   }
 
   /** Records that a connection has taken a place, and its handshake was not completed. */
@@ -59,6 +62,13 @@ export class AddressRecords {
   succeed(host: string): void {
     this.#failedUntil.delete(host)
   }
+}
+
+/** Adds a key as the last one, and drops the first one when there are too many. */
+function addLast(keys: Set<string>, key: string, most: number): void {
+  keys.delete(key)
+  keys.add(key)
+  if (keys.size > most) dropFirst(keys)
 }
 
 function dropFirst(keys: Map<string, unknown> | Set<string>): void {

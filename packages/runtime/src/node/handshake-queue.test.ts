@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { AddressRecords } from './address-records.ts'
 import { HandshakeQueue, type Handshake, type HandshakeScheduler } from './handshake-queue.ts'
 
 /** An event loop whose turns are run by the test. Each start of a handshake takes `startMs`. */
@@ -9,7 +10,8 @@ class Loop implements HandshakeScheduler {
   readonly abandoned: string[] = []
   #later: (() => void)[] = []
   #timers: { readonly at: number; readonly action: () => void }[] = []
-  readonly queue = new HandshakeQueue(this)
+  readonly records = new AddressRecords(() => this.time)
+  readonly queue = new HandshakeQueue(this, this.records)
 
   now(): number {
     return this.time
@@ -121,33 +123,11 @@ it('an address has 32 places at once and all have 64, so that as few second mess
   expect(loop.turn()).toBe(32)
 })
 
-it.each(['retry', 'certificate'] as const)(
-  'a handshake that may be costly (%s) takes the places of sixteen',
-  (kind) => {
-    const loop = new Loop()
-    loop.startMs = 0
-    for (const host of ['a', 'b', 'c', 'd', 'e']) loop.add(host, 5, kind)
-    expect(loop.turn()).toBe(4)
-  },
-)
-
-it('an address without a trusted certificate has one handshake at a time in which it may show a chain of certificates', () => {
+it('a handshake with a second ClientHello takes the places of sixteen', () => {
   const loop = new Loop()
   loop.startMs = 0
-  const [first] = loop.add('a', 3, 'certificate')
-  expect(loop.turn()).toBe(1)
-  loop.run(500)
-  expect(loop.started).toEqual(['a'])
-  loop.queue.remove(first!)
-  expect(loop.turn()).toBe(1)
-})
-
-it('a handshake that is held open by an address without a trusted certificate loses its place to its next one', () => {
-  const loop = new Loop()
-  loop.startMs = 0
-  loop.add('a', 2, 'certificate')
-  loop.run(1200)
-  expect([loop.started, loop.abandoned]).toEqual([['a', 'a'], ['a 0']])
+  for (const host of ['a', 'b', 'c', 'd', 'e']) loop.add(host, 5, 'retry')
+  expect(loop.turn()).toBe(4)
 })
 
 it('handshakes that are held open lose their places after a second, when others wait and not before', () => {
@@ -188,17 +168,6 @@ it('a failed handshake delays the next one of its address by 50 ms for each KiB 
   expect(loop.started).toEqual(['a', 'b', 'a'])
 })
 
-it('a handshake that fails after a long chain of certificates closes the others of its address that have begun', () => {
-  const loop = new Loop()
-  loop.startMs = 0
-  const [first] = loop.add('a', 8)
-  loop.add('b')
-  loop.turn()
-  loop.queue.remove(first!, { failedAfterBytes: 90_000 })
-  expect(loop.abandoned).toHaveLength(7)
-  expect(loop.abandoned.join()).not.toContain('b')
-})
-
 /** A loop in which the addresses have shown trusted certificates. */
 function loopThatTrusts(...hosts: readonly string[]): Loop {
   const loop = new Loop()
@@ -212,38 +181,26 @@ function loopThatTrusts(...hosts: readonly string[]): Loop {
   return loop
 }
 
-it('clients of an address that has shown a trusted certificate take the places of four', () => {
+it('clients of an address that has shown a trusted certificate take the places of four, since no guard judges theirs', () => {
   const loop = loopThatTrusts('a', 'b')
   for (const host of ['a', 'b', 'c']) loop.add(host, 10, 'certificate')
-  expect(loop.turn()).toBe(13)
-  expect(loop.started.toSorted().join('')).toBe('aaaaaabbbbbbc')
+  expect(loop.turn()).toBe(19)
+  expect(loop.started.toSorted().join('')).toBe('aaaaaaaabbbbbbbcccc')
 })
 
-it('a long chain that is not trusted closes the handshakes of all addresses without a trusted one, and delays their next ones', () => {
-  const loop = loopThatTrusts('member')
-  const [first] = loop.add('a', 1, 'certificate')
+it('a long chain of an address that was trusted closes what else it has begun, and a guard judges its chains from then on', () => {
+  const loop = loopThatTrusts('a', 'b')
+  const [first] = loop.add('a', 3, 'certificate')
   for (const host of ['b', 'c']) loop.add(host, 1, 'certificate')
-  loop.add('plain')
-  loop.add('member', 1, 'certificate')
   loop.turn()
   loop.queue.remove(first!, { failedAfterBytes: 40_960 })
-  expect(loop.abandoned).toEqual(['b 0', 'c 0'])
+  expect(loop.abandoned).toEqual(['a 1', 'a 2'])
   loop.started.length = 0
-  for (const host of ['member', 'd']) loop.add(host, 1, 'certificate')
-  loop.run(990)
-  expect(loop.started).toEqual(['member'])
-  loop.run(100)
-  expect(loop.started).toEqual(['member', 'd'])
-})
-
-it('an address that has shown a trusted certificate, and then a long chain that is not trusted, counts as any other', () => {
-  const loop = loopThatTrusts('a')
-  const [first] = loop.add('a', 1, 'certificate')
-  loop.turn()
-  loop.queue.remove(first!, { failedAfterBytes: 40_960 })
-  loop.add('a', 10, 'certificate')
-  loop.run(3000)
-  expect(loop.started).toHaveLength(2)
+  const [next] = loop.add('a', 20, 'certificate')
+  loop.run(2500)
+  expect(loop.started).toHaveLength(20)
+  loop.queue.remove(next!, { isTrusted: true })
+  expect(['a', 'b'].map((host) => loop.records.isTrusted(host))).toEqual([false, true])
 })
 
 it('an address waits for eight seconds at most, whatever its clients have sent', () => {

@@ -11,13 +11,10 @@ const MAX_READ_MS = 1.5
  */
 const PLACES = 64
 const PLACES_OF_ADDRESS = 32
-/**
- * Places of a handshake in which the client has to send a second ClientHello, or may show a chain of certificates without a trusted
- * authority: OpenSSL checks every signature of it, which takes up to 320 ms, and Node has no limit for chains.
- */
-const PLACES_OF_COSTLY = 16
-/** The same for a client that is asked for a certificate, from an address that has shown a trusted one. */
-const PLACES_OF_TRUSTED = 4
+/** Places of a handshake in which the client has to send a second ClientHello. */
+const PLACES_OF_RETRY = 16
+/** The same for one whose certificates no guard judges: a chain takes up to seconds. */
+const PLACES_OF_UNGUARDED = 4
 /** Milliseconds after which a handshake loses its place if others wait for it. */
 const MAX_HOLD_MS = 1000
 /**
@@ -26,24 +23,19 @@ const MAX_HOLD_MS = 1000
  * clients with a long round trip need more.
  */
 const MIN_HOLD_MS = 50
-const HELD_BEFORE_HALF = 2
-const HELD_BEFORE_LONGER = 64
+const HELD_BEFORE_HALF = 32
+const HELD_BEFORE_LONGER = 1024
 /** A handshake that is completed raises the time of its rank to so many times its own. */
 const HOLD_PER_READY = 4
 /** Every fourth start goes by the order of the addresses alone, so that those of a higher rank keep none out. */
 const STARTS_BY_RANK = 3
 /** Milliseconds between two looks for places while all are taken. */
 const RETRY_MS = 25
-/**
- * Milliseconds in which an address starts no handshake, for each KiB that it has sent in one that failed. Certificates that a client
- * has made can cost 6 ms for each KiB before they are refused.
- */
+/** Milliseconds in which an address starts no handshake, for each KiB that it has sent in one that failed. */
 const PAUSE_MS_PER_KIB = 50
 /** Others of the address wait no longer than that, whatever was sent: less than the timeout of a handshake. */
 const MAX_PAUSE_MS = 8000
-/** The same for all addresses that have shown no trusted certificate, since a client may have many addresses. */
-const COMMON_PAUSE_MS_PER_KIB = 25
-/** Bytes of a failed handshake for which others that have begun are closed: 13 of the shortest certificates that take 2 ms each. */
+/** Bytes of a failed handshake that may have held a costly chain of certificates: 13 of the shortest that take 2 ms each. */
 const MAX_FAILED_BYTES = 6144
 /** Most addresses with a pause. */
 const MAX_PAUSED = 1000
@@ -70,7 +62,7 @@ export const nodeScheduler: HandshakeScheduler = {
 export interface Handshake {
   /** The address of the client, without its port. */
   readonly host: string
-  /** Whether the client is asked for a certificate. */
+  /** Whether the client is asked for a certificate, which a guard judges if its address is not trusted when it starts. */
   readonly asksForCertificate: boolean
   /** Whether the client has to send a second ClientHello. */
   readonly needsRetry: boolean
@@ -97,6 +89,8 @@ interface Hold {
 interface Started {
   readonly at: number
   readonly places: number
+  /** Whether it may show a chain of certificates that no guard judges. */
+  readonly isUnguarded: boolean
 }
 
 /** Returns the name of the addresses that count as that of the client, a network of IPv6 as one. */
@@ -123,8 +117,6 @@ export class HandshakeQueue {
   /** When an address may start its next handshake. */
   readonly #pausedUntil = new Map<string, number>()
   readonly #records: AddressRecords
-  /** When an address that is not among them may start its next handshake with a certificate. */
-  #commonPauseUntil = 0
   /** Read the first bytes of clients. */
   readonly #reads: (() => void)[] = []
   #places = 0
@@ -172,7 +164,7 @@ export class HandshakeQueue {
     else if (started !== undefined) {
       if (isTrusted) this.#records.trust(host)
       if (failedAfterBytes === undefined) this.#succeed(host, started)
-      else this.#punish(handshake, failedAfterBytes)
+      else this.#punish(state, handshake, failedAfterBytes)
     }
     if (this.#waiting === 0) this.#forgetHolds(new Set())
     if (state.waiting.size === 0 && state.started.size === 0) this.#hosts.delete(host)
@@ -219,25 +211,15 @@ export class HandshakeQueue {
     }
   }
 
-  #punish(handshake: Handshake, bytes: number): void {
-    const { asksForCertificate } = handshake
-    const host = hostOf(handshake)
+  #punish(state: HostState, { asksForCertificate }: Handshake, bytes: number): void {
+    const { host } = state
     this.delay(host, bytes)
     this.#records.fail(host)
-    if (bytes <= MAX_FAILED_BYTES) return
-    const now = this.#scheduler.now()
-    const wasTrusted = this.#records.distrust(host)
-    if (asksForCertificate && !wasTrusted)
-      this.#commonPauseUntil = Math.min(
-        Math.max(now, this.#commonPauseUntil) + (bytes / 1024) * COMMON_PAUSE_MS_PER_KIB,
-        now + MAX_PAUSE_MS,
-      )
+    if (!asksForCertificate || bytes <= MAX_FAILED_BYTES) return
+    this.#records.suspect(host)
     // What they have sent may have arrived in this turn of the event loop.
-    for (const [address, state] of this.#hosts)
-      if (address === host || (asksForCertificate && !this.#records.isTrusted(address)))
-        for (const other of state.started.keys())
-          if (address === host || other.asksForCertificate)
-            this.#abandon(state, other, `a handshake of ${host} has failed after ${bytes} bytes`)
+    for (const [other, { isUnguarded }] of state.started)
+      if (isUnguarded) this.#abandon(state, other, `a handshake of ${host} has failed after ${bytes} bytes`)
   }
 
   /** Closes a handshake that has begun. Its places are free at once, so that it is closed once. */
@@ -292,8 +274,7 @@ export class HandshakeQueue {
       const [handshake] = state.waiting
       if (handshake === undefined) continue
       const rank = this.#records.rankOf(state.host)
-      if (rank <= nextRank || this.#isPaused(state, handshake, now) || !this.#hasPlace(state, handshake))
-        continue
+      if (rank <= nextRank || this.#isPaused(state, now) || !this.#hasPlace(state, handshake)) continue
       next = { state, handshake }
       nextRank = rank
       if (!byRank || rank === Rank.TRUSTED) break
@@ -304,7 +285,8 @@ export class HandshakeQueue {
     const places = this.#placesOf(state, handshake)
     state.waiting.delete(handshake)
     this.#waiting--
-    state.started.set(handshake, { at: now, places })
+    const isUnguarded = this.#isUnguarded(state, handshake)
+    state.started.set(handshake, { at: now, places, isUnguarded })
     state.places += places
     this.#places += places
     this.#hosts.delete(state.host)
@@ -314,21 +296,22 @@ export class HandshakeQueue {
 
   /** Returns the places that a handshake takes: more than one if what the client sends next may be costly. */
   #placesOf(state: HostState, handshake: Handshake): number {
-    const { asksForCertificate, needsRetry } = handshake
-    const isCostly = needsRetry || this.#mayShowChain(state, handshake)
-    return isCostly ? PLACES_OF_COSTLY : asksForCertificate ? PLACES_OF_TRUSTED : 1
+    return handshake.needsRetry
+      ? PLACES_OF_RETRY
+      : this.#isUnguarded(state, handshake)
+        ? PLACES_OF_UNGUARDED
+        : 1
   }
 
-  /** Returns whether the client may show a chain of certificates without a trusted authority. */
-  #mayShowChain({ host }: HostState, { asksForCertificate }: Handshake): boolean {
-    return asksForCertificate && !this.#records.isTrusted(host)
+  /** Returns whether no guard judges the certificates of the client. */
+  #isUnguarded({ host }: HostState, { asksForCertificate }: Handshake): boolean {
+    return asksForCertificate && this.#records.isTrusted(host)
   }
 
-  #isPaused(state: HostState, handshake: Handshake, now: number): boolean {
-    if (now < this.#commonPauseUntil && this.#mayShowChain(state, handshake)) return true
-    const until = this.#pausedUntil.get(state.host)
+  #isPaused({ host }: HostState, now: number): boolean {
+    const until = this.#pausedUntil.get(host)
     if (until !== undefined && until > now) return true
-    this.#pausedUntil.delete(state.host)
+    this.#pausedUntil.delete(host)
     return false
   }
 
@@ -336,10 +319,9 @@ export class HandshakeQueue {
     return this.#places + this.#placesOf(state, handshake) <= PLACES && this.#hasOwnPlace(state, handshake)
   }
 
-  /** Returns whether its address has a place for a handshake. It has one for a chain: two might arrive in the same turn. */
+  /** Returns whether its address has a place for a handshake. */
   #hasOwnPlace(state: HostState, handshake: Handshake): boolean {
-    const limit = this.#mayShowChain(state, handshake) ? PLACES_OF_COSTLY : PLACES_OF_ADDRESS
-    return state.places + this.#placesOf(state, handshake) <= limit
+    return state.places + this.#placesOf(state, handshake) <= PLACES_OF_ADDRESS
   }
 
   #retryLater(): void {
@@ -362,12 +344,7 @@ export class HandshakeQueue {
       const rank = this.#records.rankOf(state.host)
       if (state.started.size > 0) holding.push({ rank, state })
       const [handshake] = state.waiting
-      if (
-        handshake === undefined ||
-        this.#isPaused(state, handshake, now) ||
-        this.#hasPlace(state, handshake)
-      )
-        continue
+      if (handshake === undefined || this.#isPaused(state, now) || this.#hasPlace(state, handshake)) continue
       if (!this.#hasOwnPlace(state, handshake)) {
         this.#closeHeld(state, 1, MAX_HOLD_MS)
         continue

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { Duplex } from 'node:stream'
 import { TurnQueue, type Step } from './turn-queue.ts'
+import { WrappedSocket } from './wrapped-socket.ts'
 
 /** Bytes that are passed on at once: 340 chunks of HTTP or frames of WebSockets, with a byte each. */
 export const SLICE_BYTES = 2048
@@ -16,8 +16,7 @@ const slices = new TurnQueue(TURN_MS)
  * Passes on what a socket receives in slices that share the time of a turn with those of other sockets. Node reads 64 KiB at once, and
  * a parser of small parts splits all of it in the same turn: ten thousand chunks of HTTP took 50 ms, frames of WebSockets 20.
  */
-export class PacedSocket extends Duplex {
-  readonly source: Socket
+export class PacedSocket extends WrappedSocket {
   /** Returns true while the end of the peer must wait for `passEnd`, although all before it was read. */
   holdsEnd: (() => boolean) | undefined
   /**
@@ -57,42 +56,14 @@ export class PacedSocket extends Duplex {
   }
 
   constructor(source: Socket) {
-    super({
-      readableHighWaterMark: SLICE_BYTES,
-      writableHighWaterMark: source.writableHighWaterMark,
-      allowHalfOpen: source.allowHalfOpen,
-    })
-    this.source = source
-    // It would close at its end, while the last slices wait for the reader.
-    source.allowHalfOpen = true
+    super(source, SLICE_BYTES)
     source.on('readable', () => {
       if (!this.#awaitsBytes) return
       this.#awaitsBytes = false
       slices.run(this.#passSlice)
     })
     source.on('end', this.passEnd)
-    source.on('error', (error) => this.destroy(error))
-    source.on('close', () => {
-      // Once both sides have ended, the stream closes by itself, after the reader has read the rest.
-      if (!source.readableEnded || !source.writableFinished) this.destroy()
-    })
     source.on('timeout', () => this.emit('timeout'))
-  }
-
-  get remoteAddress(): string | undefined {
-    return this.source.remoteAddress
-  }
-
-  get remotePort(): number | undefined {
-    return this.source.remotePort
-  }
-
-  get localAddress(): string | undefined {
-    return this.source.localAddress
-  }
-
-  get localPort(): number | undefined {
-    return this.source.localPort
   }
 
   /** Bytes received that were not passed on. */
@@ -123,31 +94,9 @@ export class PacedSocket extends Duplex {
     }
   }
 
-  override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.source.write(chunk, done)
-  }
-
-  override _writev(
-    chunks: readonly { readonly chunk: Buffer }[],
-    done: (error?: Error | null) => void,
-  ): void {
-    const { source } = this
-    source.cork()
-    chunks.forEach(({ chunk }, index) => {
-      if (index < chunks.length - 1) source.write(chunk)
-      else source.write(chunk, done)
-    })
-    source.uncork()
-  }
-
-  override _final(done: (error?: Error | null) => void): void {
-    this.source.end(done)
-  }
-
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     slices.drop(this.#passSlice)
-    this.source.destroy()
-    done(error)
+    super._destroy(error, done)
   }
 }
 

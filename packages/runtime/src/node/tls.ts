@@ -29,10 +29,12 @@ import {
 } from '../tls.ts'
 import { CUT_OFF, tlsFailureOf } from '../tls-faults.ts'
 import type { identityOf } from './certificate.ts'
+import { addressBlockOf } from '../address-block.ts'
 import { AddressRecords } from './address-records.ts'
 import { awaitHello } from './await-hello.ts'
 import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
+import { CertificateGuard } from './guarded-socket.ts'
 import { HandshakeQueue, nodeScheduler, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, remoteOf, PendingSockets, type Remote } from './pending-sockets.ts'
@@ -147,8 +149,11 @@ export class NodeTlsNetwork implements TlsNetwork {
       handshakeTimeout: handshakeTimeoutMs * 2,
     })
     const handshakes = new Map<string, { readonly handshake: Handshake; readonly raw: Socket }>()
+    const guard = new CertificateGuard(server)
     const left = new LeftClients()
     server.on('secureConnection', (socket) => {
+      const source = guard.sourceOf(socket)
+      if (source !== undefined) takeAddresses(socket, source)
       pending.ready(socket)
       const known = handshakes.get(remoteName(socket))
       // A client that has left already has no address any more; its place is free once the socket is closed.
@@ -163,14 +168,19 @@ export class NodeTlsNetwork implements TlsNetwork {
       // Node resets the socket of an untrusted client; the reason is in `authorizationError`.
       const { authorizationError: distrust } = socket
       if (distrust) {
-        const { remoteAddress, remotePort } = left.only ?? socket
+        const { remoteAddress, remotePort } = guard.sourceOf(socket) ?? left.only ?? socket
         const client = { remoteAddress, remotePort }
         return failed(handshakeError(client, String(distrust), 'its certificate is not trusted', error))
       }
       // A client that leaves during the handshake is not refused, and a timeout has been reported.
       if (error.code === 'ECONNRESET') return
       const { code = error.name } = error
-      failed(handshakeError(socket, code, plaintextReasons[code] ?? error.message, error))
+      const report = (client: Remote): void =>
+        failed(handshakeError(client, code, plaintextReasons[code] ?? error.message, error))
+      const source = guard.sourceOf(socket)
+      if (source === undefined && socket.remoteAddress === undefined)
+        guard.onClose((failing) => report(failing ?? socket))
+      else report(source ?? socket)
     })
     const startHandshake = (socket: Socket): void => {
       if (!pending.admit(socket, abandoned)) return
@@ -189,13 +199,15 @@ export class NodeTlsNetwork implements TlsNetwork {
             host: socket.remoteAddress ?? '',
             asksForCertificate: clientAuth !== 'none',
             needsRetry,
-            start() {
+            start: () => {
               // It is closed in a turn that comes soon.
               if (socket.readableEnded) return
               giveBack()
               // A client that ends its direction during the handshake has left.
               socket.allowHalfOpen = false
-              server.emit('connection', socket)
+              if (clientAuth !== 'none' && !this.#records.isTrusted(addressBlockOf(handshake.host)))
+                guard.begin(socket, (reason) => refuse('EPROTO', reason))
+              else server.emit('connection', socket)
             },
             abandon: (reason) => refuse('ETIMEDOUT', reason),
           }
@@ -470,6 +482,19 @@ class LeftClients {
   add(client: Remote): void {
     if (this.#clients.push(client) === 1) setImmediate(() => this.#clients.splice(0))
   }
+}
+
+/** Gives a socket over a stream the addresses of the socket below. */
+function takeAddresses(socket: TLSSocket, source: Socket): void {
+  const get = (name: 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort') => ({
+    get: () => source[name],
+  })
+  Object.defineProperties(socket, {
+    remoteAddress: get('remoteAddress'),
+    remotePort: get('remotePort'),
+    localAddress: get('localAddress'),
+    localPort: get('localPort'),
+  })
 }
 
 function handshakeError(client: Remote, code: string, reason: string, cause?: Error): NetworkError {

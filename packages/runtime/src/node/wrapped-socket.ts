@@ -1,0 +1,65 @@
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+
+/** A stream over a socket that writes to it directly, for those that pass on what it receives in a way of their own. */
+export abstract class WrappedSocket extends Duplex {
+  readonly source: Socket
+
+  constructor(source: Socket, readableHighWaterMark: number) {
+    super({
+      readableHighWaterMark,
+      writableHighWaterMark: source.writableHighWaterMark,
+      allowHalfOpen: source.allowHalfOpen,
+    })
+    this.source = source
+    // It would close at its end, while what it has received before waits for the reader.
+    source.allowHalfOpen = true
+    source.on('error', (error) => this.destroy(error))
+    source.on('close', () => {
+      // Once both sides have ended, the stream closes by itself, after the reader has read the rest.
+      if (!source.readableEnded || !source.writableFinished) this.destroy()
+    })
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.source.remoteAddress
+  }
+
+  get remotePort(): number | undefined {
+    return this.source.remotePort
+  }
+
+  get localAddress(): string | undefined {
+    return this.source.localAddress
+  }
+
+  get localPort(): number | undefined {
+    return this.source.localPort
+  }
+
+  override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.source.write(chunk, done)
+  }
+
+  override _writev(
+    chunks: readonly { readonly chunk: Buffer }[],
+    done: (error?: Error | null) => void,
+  ): void {
+    const { source } = this
+    source.cork()
+    chunks.forEach(({ chunk }, index) => {
+      if (index < chunks.length - 1) source.write(chunk)
+      else source.write(chunk, done)
+    })
+    source.uncork()
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.source.end(done)
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.source.destroy()
+    done(error)
+  }
+}
