@@ -24,6 +24,7 @@ import { fileURLToPath } from 'node:url'
 import { busyFlags } from '../busy.ts'
 import { openSession } from '../open-session.ts'
 import { scaled, withNodeFlags, type Case } from './case.ts'
+import { measureChains } from './client-chains.ts'
 import { measurePorts } from './port-holds.ts'
 import { create, noData, numbered, path, REQUEST_BYTES, watchHolds } from './holds.ts'
 import { measureLeftSessions } from './left-sessions.ts'
@@ -629,5 +630,6 @@ export const clientHolds: Case = {
       await peer.stop()
     }
     await measureLeftSessions(context)
+    await measureChains(context)
   },
 }

@@ -21,6 +21,7 @@ it('an address that has shown a trusted certificate ranks above others, whatever
   records.trust('a')
   records.fail('a')
   expect([records.rankOf('a'), records.isTrusted('a')]).toEqual([Rank.TRUSTED, true])
+  expect(['a', 'b'].map((host) => records.isUnknown(host))).toEqual([false, true])
 })
 
 it('an address that has shown a long chain is not trusted any more, whatever it shows then', () => {
@@ -28,7 +29,11 @@ it('an address that has shown a long chain is not trusted any more, whatever it 
   records.trust('a')
   records.suspect('a')
   records.trust('a')
-  expect([records.rankOf('a'), records.isTrusted('a')]).toEqual([Rank.TRUSTED, false])
+  expect([records.rankOf('a'), records.isTrusted('a'), records.isUnknown('a')]).toEqual([
+    Rank.TRUSTED,
+    false,
+    false,
+  ])
 })
 
 it('ten thousand addresses of each kind are known', () => {

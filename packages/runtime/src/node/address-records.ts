@@ -38,6 +38,11 @@ export class AddressRecords {
     return this.#trusted.has(host) && !this.#suspected.has(host)
   }
 
+  /** Returns whether an address has shown neither a trusted certificate nor a long chain that was refused. */
+  isUnknown(host: string): boolean {
+    return !this.#trusted.has(host) && !this.#suspected.has(host)
+  }
+
   /** Records that a client has shown a trusted certificate. */
   trust(host: string): void {
     addLast(this.#trusted, host, MAX_TRUSTED)

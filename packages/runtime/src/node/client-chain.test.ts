@@ -11,7 +11,7 @@ import {
   publicKeyOf,
   rsaKey,
   type ChainLink,
-} from '../testing/client-chains.ts'
+} from './testing/client-chains.ts'
 import { chainFault } from './client-chain.ts'
 
 /** Returns bytes behind their length. */

@@ -10,7 +10,7 @@ import {
 } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Connection, Listener } from '../network.ts'
-import { chainOf, linkOf, pemOf, type ChainLink } from '../testing/client-chains.ts'
+import { chainOf, linkOf, pemOf, type ChainLink } from './testing/client-chains.ts'
 import type { TlsOptions } from '../tls.ts'
 import { CertificateGuard } from './guarded-socket.ts'
 import { tlsNetwork } from './tls.ts'

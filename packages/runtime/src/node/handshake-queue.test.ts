@@ -130,6 +130,25 @@ it('a handshake with a second ClientHello takes the places of sixteen', () => {
   expect(loop.turn()).toBe(4)
 })
 
+it('an address without a trusted certificate has one handshake at a time in which it may show one', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  const [first] = loop.add('a', 3, 'certificate')
+  expect(loop.turn()).toBe(1)
+  loop.run(500)
+  expect(loop.started).toEqual(['a'])
+  loop.queue.remove(first!)
+  expect(loop.turn()).toBe(1)
+})
+
+it('a handshake that is held open by an address without a trusted certificate loses its place to its next one', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  loop.add('a', 2, 'certificate')
+  loop.run(1200)
+  expect([loop.started, loop.abandoned]).toEqual([['a', 'a'], ['a 0']])
+})
+
 it('handshakes that are held open lose their places after a second, when others wait and not before', () => {
   const loop = new Loop()
   loop.startMs = 0
@@ -184,8 +203,8 @@ function loopThatTrusts(...hosts: readonly string[]): Loop {
 it('clients of an address that has shown a trusted certificate take the places of four, since no guard judges theirs', () => {
   const loop = loopThatTrusts('a', 'b')
   for (const host of ['a', 'b', 'c']) loop.add(host, 10, 'certificate')
-  expect(loop.turn()).toBe(19)
-  expect(loop.started.toSorted().join('')).toBe('aaaaaaaabbbbbbbcccc')
+  expect(loop.turn()).toBe(16)
+  expect(loop.started.toSorted().join('')).toBe('aaaaaaaabbbbbbbc')
 })
 
 it('a long chain of an address that was trusted closes what else it has begun, and a guard judges its chains from then on', () => {

@@ -319,8 +319,12 @@ export class HandshakeQueue {
     return this.#places + this.#placesOf(state, handshake) <= PLACES && this.#hasOwnPlace(state, handshake)
   }
 
-  /** Returns whether its address has a place for a handshake. */
+  /**
+   * Returns whether its address has a place for a handshake. One that is unknown has one at a time where certificates are asked for: the
+   * connections behind the first trusted one need no guard, which costs them time for as long as they are open.
+   */
   #hasOwnPlace(state: HostState, handshake: Handshake): boolean {
+    if (handshake.asksForCertificate && this.#records.isUnknown(state.host)) return state.started.size === 0
     return state.places + this.#placesOf(state, handshake) <= PLACES_OF_ADDRESS
   }
 

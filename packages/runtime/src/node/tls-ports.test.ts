@@ -186,6 +186,37 @@ describe('a TLS handshake', () => {
     through.close()
   })
 
+  it.each(['need', 'want'] as const)(
+    'in which an unknown address may show a certificate waits for another of its address, for a second at most, where they are %sed',
+    async (clientAuth) => {
+      const server = await serve(
+        tlsNetwork({ keyStore: store('server.pem'), trustStore: store('authority.pem'), clientAuth }),
+      )
+      const through = createServer((socket) => {
+        const target = connectPlain(server.port, '127.0.0.1').on('error', () => {})
+        socket.once('data', (hello: Buffer) => target.write(hello))
+        target.on('data', () => through.emit('begun'))
+        socket.on('close', () => target.destroy())
+      }).listen(0, '127.0.0.1')
+      await once(through, 'listening')
+      const held = connectTls((through.address() as AddressInfo).port).on('error', () => {})
+      await once(through, 'begun')
+      const pem = readFileSync(path('stranger.pem'), 'latin1')
+      const cert = pem.slice(pem.indexOf('-----BEGIN CERTIFICATE')).repeat(20)
+      const socket = connectTls({ port: server.port, key: pem, cert, rejectUnauthorized: false })
+      socket.on('error', () => {})
+      const reasons = [await server.next(), await server.next()]
+      expect(reasons).toEqual(
+        expect.arrayContaining([
+          expect.stringContaining('others wait, and its TLS handshake took more than 1000 ms'),
+          expect.stringContaining('it has shown more than 8 certificates'),
+        ]),
+      )
+      for (const one of [held, socket]) one.destroy()
+      through.close()
+    },
+  )
+
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
     'of a client with an untrusted certificate fails with its address, over %s',
     async (version) => {
