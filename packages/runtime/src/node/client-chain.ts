@@ -1,6 +1,6 @@
 import { DerError, DerReader, DerTag, type DerValue } from './der.ts'
 
-/** Most certificates of a client. Java has the same limit. */
+/** Most certificates of a client. Newer versions of Java have the same limit. */
 export const MAX_CERTIFICATES = 8
 /** The certificates for which one with a key on P-521 counts: OpenSSL takes 1.2 to 1.6 ms for its signature, and half of that for others. */
 const COUNT_OF_P521 = 2

@@ -8,7 +8,7 @@ import {
   type ConnectionOptions,
   type TLSSocket,
 } from 'node:tls'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener } from '../network.ts'
 import { chainOf, linkOf, pemOf, type ChainLink } from './testing/client-chains.ts'
 import type { TlsOptions } from '../tls.ts'
@@ -54,6 +54,7 @@ async function serve(options: Partial<TlsOptions> = {}) {
   )
   closing.push(() => listener.close())
   return {
+    network,
     port: listener.address.port,
     async next(): Promise<Connection | string> {
       if (outcomes.length === 0) await new Promise<void>((resolve) => (wake = resolve))
@@ -251,6 +252,58 @@ it('the handshakes of clients that fail in the same turn are refused with the ad
   for (const _ of sockets) reasons.push((await server.next()) as string)
   const named = reasons.map((reason) => Number(/127\.0\.0\.1:(\d+) failed/.exec(reason)?.[1]))
   expect(new Set(named)).toEqual(new Set(ports))
+})
+
+it.each(VERSIONS)('a connection that was guarded can be half open, over %s', async (version) => {
+  const network = tlsNetwork({
+    keyStore: store('server.pem'),
+    trustStore: store('authority.pem'),
+    clientAuth: 'need',
+  })
+  const listener = await network.listen({ host: '127.0.0.1', port: 0 }, (connection) =>
+    connection.setHandler({
+      data() {},
+      drain() {},
+      closed() {},
+      ended: () => {
+        connection.write(new TextEncoder().encode('last'))
+        connection.end()
+        return true
+      },
+    }),
+  )
+  closing.push(() => listener.close())
+  const socket = dial(listener.address.port, { ...alice, ...only(version) })
+  let received = ''
+  socket.on('data', (bytes: Buffer) => (received += String(bytes)))
+  await once(socket, 'secureConnect')
+  socket.end('x')
+  await once(socket, 'end')
+  expect(received).toBe('last')
+})
+
+it('clients that leave while they are guarded, or after it, give their places back and harm no other', async () => {
+  const server = await serve({ handshakeLimit: 1 })
+  for (const leave of ['end', 'resetAndDestroy'] as const) {
+    for (const bytesSent of [10, 300, 600]) {
+      let sent = 0
+      const left = new Promise<void>((resolve) => {
+        void through(server.port, (bytes, to) => {
+          to.write(bytes.subarray(0, bytesSent - sent))
+          sent += bytes.length
+          if (sent < bytesSent) return
+          to.once('close', resolve)
+          to[leave]()
+        }).then((port) => dial(port, alice))
+      })
+      await left
+      await vi.waitFor(() => expect(server.network.handshakes.active).toBe(0))
+    }
+    const socket = dial(server.port, alice)
+    expect(await echoed(socket, 'x')).toBe('x')
+    if (leave === 'end') socket.end()
+    else socket.destroy()
+  }
 })
 
 /** Two ends of a connection in memory, whose first end gets the bytes of the other as `pass` has them. */
