@@ -93,6 +93,12 @@ it('certificates are refused by the length that their header names, before they 
   expect(secretFlight().faultOf(encrypted(0, Buffer.of(CERTIFICATE, 0, 0x80, 0)))).toBeUndefined()
 })
 
+it('compressed certificates are refused', () => {
+  expect(secretFlight().faultOf(encrypted(0, message(25, 0, 1)))).toBe(
+    'it has shown compressed certificates, for which no server asks',
+  )
+})
+
 it('records that hide their contents are refused', () => {
   for (const [flight, bytes, reason] of [
     [new ClientFlight(), encrypted(0, none), 'it has sent a record that cannot be decrypted'],

@@ -10,6 +10,7 @@ const MESSAGE_HEADER_BYTES = 4
 const CERTIFICATE = 11
 const CLIENT_KEY_EXCHANGE = 16
 const FINISHED = 20
+const COMPRESSED_CERTIFICATE = 25
 
 /** A message whose header has arrived. */
 interface Message {
@@ -87,6 +88,8 @@ export class ClientFlight {
     const length = (high << 16) | (middle << 8) | low
     this.#header = []
     this.#isOver = type === (this.#opener === undefined ? CLIENT_KEY_EXCHANGE : FINISHED)
+    if (type === COMPRESSED_CERTIFICATE)
+      return 'it has shown compressed certificates, for which no server asks'
     const isChain = type === CERTIFICATE
     if (isChain && length > MAX_CERTIFICATE_MESSAGE_BYTES)
       return `it has shown certificates of ${length} bytes, and ${MAX_CERTIFICATE_MESSAGE_BYTES} is the limit`
