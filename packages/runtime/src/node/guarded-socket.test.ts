@@ -221,6 +221,7 @@ it('a record that cannot be decrypted is refused', async () => {
 it.each([
   ['a request of HTTP', 'GET / HTTP/1.1\r\n\r\n', 'it sent a plaintext HTTP request where TLS was expected'],
   ['another protocol', '\0\0\0\x2c\0\0\0\0\0\0', 'it sent plaintext where TLS was expected'],
+  ['a member without TLS', '\xff\xff\xff\xff\xff\xff\0\0\0\0\0', 'it sent plaintext where TLS was expected'],
   ['a ClientHello of SSLv2', '\x80\x2e\x01\x03\x03\0\x15\0\0\0\x10', 'it has sent a ClientHello of SSLv2'],
   ['a record of an unknown type', '\x16\x03\x01\0\x01\x01\x18\x03\x01\0\x01x', ''],
 ])('%s is refused with its address, and its name if it has one', async (_, bytes, reason) => {

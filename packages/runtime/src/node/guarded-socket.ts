@@ -9,8 +9,9 @@ import { WrappedSocket } from './wrapped-socket.ts'
 const MAX_RECORD_BYTES = 16_384 + 2048
 /** The first byte of the version in each record. */
 const MAJOR_VERSION = 3
-/** The highest bit of the first byte begins a ClientHello of SSLv2, which OpenSSL understands. */
+/** The highest bit of the first byte and the third byte begin a ClientHello of SSLv2, which OpenSSL understands. */
 const SSL2_BIT = 0x80
+const SSL2_CLIENT_HELLO = 1
 /** Milliseconds of one turn of the event loop for the records of all handshakes; one with certificates takes up to 10 ms. */
 const TURN_MS = 3
 const records = new TurnQueue(TURN_MS)
@@ -147,7 +148,7 @@ class GuardedSocket extends WrappedSocket {
     this.#header = undefined
     this.#isForeign = this.#isFirst && header[1] !== MAJOR_VERSION
     this.#isFirst = false
-    if (this.#isForeign && (header[0]! & SSL2_BIT) !== 0) {
+    if (this.#isForeign && (header[0]! & SSL2_BIT) !== 0 && header[2] === SSL2_CLIENT_HELLO) {
       this.#events.refuse('it has sent a ClientHello of SSLv2')
       return undefined
     }
