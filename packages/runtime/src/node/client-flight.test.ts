@@ -32,12 +32,10 @@ function encrypted(number: number, contents: Uint8Array, zeros = 0, type = HANDS
   return Buffer.concat([header, cipher.update(inner), cipher.final(), cipher.getAuthTag()])
 }
 
-/** A flight of TLS 1.3 whose ClientHello has ended, with the bytes in its record behind it. */
-function secretFlight(behindHello: Buffer = Buffer.alloc(0)): ClientFlight {
+/** Returns a flight of TLS 1.3 whose ClientHello has ended. */
+function secretFlight(): ClientFlight {
   const flight = new ClientFlight()
-  expect(
-    flight.faultOf(record(HANDSHAKE, Buffer.concat([message(CLIENT_HELLO, 1, 2), behindHello]))),
-  ).toBeUndefined()
+  expect(flight.faultOf(record(HANDSHAKE, message(CLIENT_HELLO, 1, 2)))).toBeUndefined()
   flight.decryptWith(SUITE, secret)
   return flight
 }
@@ -81,8 +79,22 @@ it('certificates are judged wherever they are: cut, behind others, and behind re
   }
 })
 
-it('the beginning of a message behind the ClientHello hides no certificates', () => {
-  const flight = secretFlight(Buffer.of(CERTIFICATE_VERIFY, 0, 255, 255))
+it('messages behind the ClientHello in its record are refused: the next ones may have to be encrypted', () => {
+  for (const behind of [Buffer.of(CERTIFICATE_VERIFY), message(CLIENT_KEY_EXCHANGE, 1)]) {
+    const flight = new ClientFlight()
+    const bytes = Buffer.concat([message(CLIENT_HELLO, 1, 2), behind])
+    expect(flight.faultOf(record(HANDSHAKE, bytes))).toBe(
+      'it has sent more than its ClientHello in one record',
+    )
+    expect(flight.isOver).toBe(false)
+  }
+})
+
+it('the beginning of a message before the keys hides no certificates', () => {
+  const flight = new ClientFlight()
+  expect(flight.faultOf(record(HANDSHAKE, message(CLIENT_HELLO, 1)))).toBeUndefined()
+  expect(flight.faultOf(record(HANDSHAKE, Buffer.of(CERTIFICATE_VERIFY, 0, 255, 255)))).toBeUndefined()
+  flight.decryptWith(SUITE, secret)
   expect(flight.faultOf(encrypted(0, damaged))).toBe(MALFORMED)
 })
 

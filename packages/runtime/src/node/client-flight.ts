@@ -7,6 +7,7 @@ const ALERT = 0x15
 const APPLICATION_DATA = 0x17
 
 const MESSAGE_HEADER_BYTES = 4
+const CLIENT_HELLO = 1
 const CERTIFICATE = 11
 const CLIENT_KEY_EXCHANGE = 16
 const FINISHED = 20
@@ -14,6 +15,7 @@ const COMPRESSED_CERTIFICATE = 25
 
 /** A message whose header has arrived. */
 interface Message {
+  readonly type: number
   /** Bytes that have not arrived. */
   missing: number
   /** What has arrived of certificates. */
@@ -74,8 +76,11 @@ export class ClientFlight {
       }
       at += this.#append(content.subarray(at))
       if (this.#message!.missing > 0) continue
-      const { body } = this.#message!
+      const { type, body } = this.#message!
       this.#message = undefined
+      // It is not known yet whether what follows has to be encrypted.
+      if (type === CLIENT_HELLO && at < content.length)
+        return 'it has sent more than its ClientHello in one record'
       const fault = body && chainFault(body, this.#opener !== undefined)
       if (fault !== undefined) return fault
     }
@@ -93,7 +98,7 @@ export class ClientFlight {
     const isChain = type === CERTIFICATE
     if (isChain && length > MAX_CERTIFICATE_MESSAGE_BYTES)
       return `it has shown certificates of ${length} bytes, and ${MAX_CERTIFICATE_MESSAGE_BYTES} is the limit`
-    this.#message = { missing: length, body: isChain ? new Uint8Array(length) : undefined }
+    this.#message = { type, missing: length, body: isChain ? new Uint8Array(length) : undefined }
     return undefined
   }
 
