@@ -73,6 +73,13 @@ it('a follower is not ready before it has applied what the leader had committed 
   expect((await readiness()).text).toContain('[+]in-step ok')
 })
 
+it('a follower forwards a request without identities with an empty list of them: at null Apache ZooKeeper rejects a write', async () => {
+  const ensemble = new Ensemble(3)
+  const { identities } = await startPlayedLeader(ensemble)
+  await ensemble.until('the follower', () => ensemble.server(1).ready)
+  expect(identities).toEqual([[]])
+})
+
 it('a follower acknowledges proposals while it takes very many sessions for the answers to PINGs', async () => {
   const { ensemble, connection } = await playLeader()
   const unreported = vi.spyOn(LearnerSessions.prototype, 'unreported', 'get').mockReturnValue(500_000)

@@ -794,13 +794,7 @@ export class LearnerRole implements ActiveRole {
     const connection = this.#connection!
     return {
       forward: ({ sessionId: session, cxid, type, body, identities }) =>
-        connection.write((out) =>
-          writeForwardedRequest(
-            out,
-            { session, cxid, type, body },
-            identities.length === 0 ? null : identities,
-          ),
-        ),
+        connection.write((out) => writeForwardedRequest(out, { session, cxid, type, body }, identities)),
       revalidate: (session, timeout) =>
         connection.send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout })),
       lastContactAt: () => connection.lastReceivedAt,

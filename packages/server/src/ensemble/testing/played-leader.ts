@@ -1,6 +1,6 @@
 import { makeZxid, Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
-import type { Txn, Zxid } from '../../core/types.ts'
+import type { Identity, Txn, Zxid } from '../../core/types.ts'
 import {
   decodeForwardedRequest,
   LEADER_INFO_BYTES,
@@ -23,6 +23,8 @@ export interface PlayedLeader {
   readonly acknowledged: Zxid[]
   /** The numbers of the requests that were forwarded. */
   readonly forwarded: number[]
+  /** The identities in each of these requests. */
+  readonly identities: (readonly Identity[] | null)[]
   /** The connection of the learner, once it has accepted the epoch. */
   readonly connection: () => Connection | undefined
 }
@@ -49,6 +51,7 @@ export async function startPlayedLeader(
 ): Promise<PlayedLeader> {
   const acknowledged: Zxid[] = []
   const forwarded: number[] = []
+  const identities: (readonly Identity[] | null)[] = []
   let leading: Connection | undefined
   await ensemble.network.listen({ port: 9 }, (connection) => {
     const send: SendPacket = (type, zxid, data = null) => {
@@ -62,9 +65,10 @@ export async function startPlayedLeader(
     let isUpToDate = false
     const splitter = new PacketSplitter({
       maxData: 1 << 20,
-      packet: (type, zxid, data) => {
+      packet: (type, zxid, data, auth) => {
         if (type === PacketType.request) {
           forwarded.push(decodeForwardedRequest(data).cxid)
+          identities.push(auth)
           if (answersSyncs()) send(PacketType.sync, -1)
         }
         if (type === PacketType.followerInfo) send(PacketType.leaderInfo, makeZxid(epoch(), 0), info)
@@ -83,7 +87,7 @@ export async function startPlayedLeader(
   })
   ensemble.detour = (id, port) => (id === 1 && port === 2003 ? 9 : port)
   for (const member of ensemble.members.values()) await member.start()
-  return { acknowledged, forwarded, connection: () => leading }
+  return { acknowledged, forwarded, identities, connection: () => leading }
 }
 
 /** Returns the payload of a transaction of session 1. */
