@@ -359,6 +359,14 @@ describe('LearnerPipeline', () => {
     expect(reports).toEqual(['not global: 30'])
   })
 
+  it('records no route of a session whose creation is refused', async () => {
+    const { pipeline, run, callback, commit, fromObserver, forwarded } = await given({ hasObservers: true })
+    run(() => pipeline.createSession(30n, 5000, callback, 0))
+    commit(0, { type: OpCode.error, err: ErrorCode.SESSIONMOVED }, { sessionId: 30n })
+    fromObserver(OpCode.setData, 1, SECOND_ROUTE, 30n)
+    expect(forwarded.map(({ type }) => type)).toEqual([OpCode.createSession, OpCode.setData])
+  })
+
   it('answers revalidations of an unknown session in their order, and takes the last one for its route', async () => {
     const { pipeline, run, revalidate, reports, fromObserver, forwarded, table } = await given({
       hasObservers: true,

@@ -439,8 +439,8 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     // The next role begins with this tree, and with its sessions.
     if (this.#hasEnded) return
     if (header.cxid === SESSION_USER_XID) this.#options.onSessionUserStored(header.sessionId)
-    if (err !== ErrorCode.OK && request?.type === OpCode.createSession && request.callback === undefined)
-      this.#options.onUpgradeRefused(header.sessionId)
+    if (err !== ErrorCode.OK && request?.type === OpCode.createSession)
+      this.#sessionRefused(header.sessionId, request)
     this.#digests.record(header.zxid)
     // A diverged tree must not be shown to any client.
     if (digest !== undefined && tree.options.digest && !tree.matches(digest)) {
@@ -455,6 +455,11 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     stages.proposed(header.zxid, forwardedAt)
     if (stages.isSampled(header.zxid)) stages.begun(header.zxid, forwardedAt)
     callback.onApplied({ logged, xid, type, callback, startedAt }, err)
+  }
+
+  #sessionRefused(id: SessionId, { callback }: PendingRequest): void {
+    this.#routes?.remove(id)
+    if (callback === undefined) this.#options.onUpgradeRefused(id)
   }
 
   /** Removes and returns the request that a transaction answers, if it came from this server. */
