@@ -18,20 +18,28 @@ const OBSERVER = 9
 
 const kinds: readonly Kind[] =
   missingRequirements('newestApache') === undefined ? [reference, 'apache-3.9'] : [reference]
-const CASES = kinds.flatMap((kind) => [
-  [kind, 'the leader', false] as const,
-  [kind, 'a follower that keeps observers', true] as const,
+/** The kind of the observer, what it follows, whether that is a follower, and the kind of the leader. */
+const CASES = kinds.flatMap((kind): [Kind, string, boolean, Kind][] => [
+  [kind, 'the leader', false, 'zabra'],
+  [kind, 'a follower that keeps observers', true, 'zabra'],
+  [kind, 'a follower whose leader runs Apache ZooKeeper', true, reference],
 ])
 
-/** Starts voters 1 to 3 of Zabra that servers may join, of which 1 keeps observers, and an observer that they do not name. */
-async function start(kind: Kind, masterPort: number) {
+/**
+ * Starts voters 1 to 3 that servers may join, of which 1 runs Zabra, and keeps observers if there is a port for them, and the others are of
+ * the kind `others`; and an observer that they do not name.
+ */
+async function start(kind: Kind, masterPort: number, others: Kind = 'zabra') {
   const maxSessionTimeout = TIMEOUT_MS
-  const ensemble = await Ensemble.start({
-    kinds: ['zabra', 'zabra', 'zabra'],
+  const ensemble = await Ensemble.plan({
+    kinds: ['zabra', others, others],
     hostOf: (id) => `127.0.0.${id}`,
     config: { reconfigEnabled: 'true', maxSessionTimeout },
     configOf: (id) => (id === 1 && masterPort > 0 ? { observerMasterPort: masterPort } : {}),
   })
+  // In this order, so that 3 leads.
+  await ensemble.start(2, 3)
+  await ensemble.start(1)
   const dataDir = join(scratch('observer'), 'data')
   mkdirSync(dataDir, { recursive: true })
   writeFileSync(join(dataDir, 'myid'), String(OBSERVER))
@@ -61,16 +69,25 @@ async function start(kind: Kind, masterPort: number) {
   return { ensemble, observer }
 }
 
-/** Sends a connect request. Resolves to whether it is answered or the connection closed; 'open' if neither is until `meanwhile` is done. */
+/** The length of a reply without a body; a connect response is longer. */
+const REPLY_BYTES = 16
+
+/**
+ * Sends a connect request. Resolves to whether it is answered, by a response or something else, or the connection closed; 'open' if neither
+ * is until `meanwhile` is done.
+ */
 async function handshake(
   port: number,
   resume?: Session,
   meanwhile: () => Promise<void> = () => new Promise(() => {}),
-): Promise<'answered' | 'closed' | 'open'> {
+): Promise<'answered' | 'unreadable' | 'closed' | 'open'> {
   const connection = await RawConnection.open(port)
   const options = resume === undefined ? {} : { resume }
   connection.write(frame(connectRequest({ timeoutMs: TIMEOUT_MS, ...options })))
-  const answer = connection.next(60_000).then((response) => (response === undefined ? 'closed' : 'answered'))
+  const answer = connection.next(60_000).then((response) => {
+    if (response === undefined) return 'closed'
+    return response.length > REPLY_BYTES ? 'answered' : 'unreadable'
+  })
   const outcome = await Promise.race([answer, meanwhile().then(() => 'open' as const)])
   connection.destroy()
   await answer
@@ -90,15 +107,17 @@ async function createSessions(port: number, count: number): Promise<void> {
 describeWith(['apache'], 'an observer of Apache ZooKeeper that no configuration names', () => {
   it.each(isLong ? CASES : CASES.slice(0, 1))(
     '(%s) that follows %s loses the client alone whose session is one too many',
-    async (kind, _, isBehindFollower) => {
-      const { ensemble, observer } = await start(kind, isBehindFollower ? await freePort() : 0)
+    async (kind, _, isBehindFollower, leader) => {
+      const { ensemble, observer } = await start(kind, isBehindFollower ? await freePort() : 0, leader)
+      // A leader of Apache ZooKeeper gives another error, and the server sends a reply that is no connect response.
+      const refusal = leader === 'zabra' ? 'closed' : 'unreadable'
       const { port } = observer
       const stays = await Client.connect(port, { timeoutMs: TIMEOUT_MS })
       const closes = await Client.connect(port, { timeoutMs: TIMEOUT_MS })
       const moves = await ensemble.connect(2, TIMEOUT_MS)
       await createSessions(port, MOST - 2)
       await stays.create('/full')
-      for (let i = 0; i < 20; i++) expect(await handshake(port)).toBe('closed')
+      for (let i = 0; i < 20; i++) expect(await handshake(port)).toBe(refusal)
       await stays.create('/after')
       // One that lives elsewhere gets no answer, and lives on.
       const write = async (): Promise<void> => {
@@ -112,7 +131,7 @@ describeWith(['apache'], 'an observer of Apache ZooKeeper that no configuration 
       await closes.close()
       const next = await Client.connect(port, { timeoutMs: TIMEOUT_MS })
       await next.create('/next')
-      expect(await handshake(port)).toBe('closed')
+      expect(await handshake(port)).toBe(refusal)
       await next.close()
       const back = await Client.connect(port, { resume: moves.session })
       await back.create('/back')
@@ -121,4 +140,11 @@ describeWith(['apache'], 'an observer of Apache ZooKeeper that no configuration 
     },
     300_000,
   )
+  it('has clients that write, where it follows a follower of Zabra and the leader runs Apache ZooKeeper', async () => {
+    const { ensemble, observer } = await start(reference, await freePort(), reference)
+    expect(await ensemble.leader()).toBe(3)
+    const client = await Client.connect(observer.port, { timeoutMs: TIMEOUT_MS })
+    await client.create('/a')
+    await client.set('/a', 'b')
+  })
 })
