@@ -19,8 +19,8 @@ interface Use {
 /** Looks at the memory of the process ten times a second at most. */
 export class HeapUse {
   readonly #system: Pick<System, 'heap' | 'memoryLimits'>
-  #checkedAt = -Infinity
-  #use: Use = { used: 0, external: 0, isFull: false, leavesNone: false }
+  #checkedAt = 0
+  #use: Use | undefined
 
   constructor(system: Pick<System, 'heap' | 'memoryLimits'>) {
     this.#system = system
@@ -28,7 +28,7 @@ export class HeapUse {
 
   /** Returns the use at `now`, on the monotonic clock, or up to 100 ms before. */
   at(now: number): Use {
-    if (now - this.#checkedAt < CHECK_MS) return this.#use
+    if (this.#use !== undefined && now - this.#checkedAt < CHECK_MS) return this.#use
     this.#checkedAt = now
     const { used, external } = this.#system.heap?.() ?? { used: 0, external: 0 }
     const limits = this.#system.memoryLimits?.() ?? { heap: Infinity, process: Infinity }

@@ -87,8 +87,7 @@ export function compressSnappy(input: Uint8Array): Uint8Array {
     }
     to = putLiteral(input, literal, at, out, to)
     let length = 4
-    while (length < 64 && at + length < input.length && input[candidate + length] === input[at + length])
-      length++
+    while (length < 64 && input[candidate + length] === input[at + length]) length++
     out[to++] = ((length - 1) << 2) | 2
     out[to++] = (at - candidate) & 0xff
     out[to++] = (at - candidate) >> 8
