@@ -1,9 +1,11 @@
-import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
+import { CONTAINER_OWNER, nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
+import { SeededRandom } from '@zabra/runtime'
 import { describe, expect, test, vi } from 'vitest'
 import { createOf } from '../testing/create-of.ts'
 import type { CreateTxn, Txn } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
-import { appliesInSteps, Tree, type ChangeSink } from './index.ts'
+import { plainDigest } from '../testing/plain-digest.ts'
+import { appliesInSteps, NamespaceTraffic, Tree, type ChangeSink } from './index.ts'
 
 const options = { extendedTypes: true, digest: true }
 const it = test.extend('tree', () => new Tree(options))
@@ -193,5 +195,431 @@ describe('a cursor', () => {
         expect(seen.indexOf(path.slice(0, path.lastIndexOf('/')) || '/')).toBeLessThan(seen.indexOf(path))
     }
     expect(new Set(seen).size).toBe(seen.length)
+  })
+})
+
+describe('a transaction', () => {
+  const READ = [{ perms: 3, id: { scheme: 'world', id: 'anyone' } }]
+  const OTHER = [{ perms: 31, id: { scheme: 'digest', id: 'ann:x' } }]
+  const missing = -101
+
+  /** Returns what a sink receives. */
+  function recorded(): { events: unknown[]; sink: ChangeSink } {
+    const events: unknown[] = []
+    return {
+      events,
+      sink: {
+        created: (...all) => events.push(['created', ...all]),
+        deleted: (...all) => events.push(['deleted', ...all]),
+        dataChanged: (...all) => events.push(['changed', ...all]),
+      },
+    }
+  }
+
+  it('passes what it has changed to its sink, with the lists of the node and of its parent', ({ tree }) => {
+    const { events, sink } = recorded()
+    apply(tree, 1, 1, createOf('/a', { acl: OTHER }), sink)
+    apply(tree, 2, 1, createOf('/a/b', { acl: READ }), sink)
+    apply(tree, 3, 1, { type: OpCode.setData, path: '/a/b', data: null, version: 1 }, sink)
+    apply(tree, 4, 1, { type: OpCode.setACL, path: '/a/b', acl: OTHER, version: 1 }, sink)
+    apply(tree, 5, 1, { type: OpCode.delete, path: '/a/b' }, sink)
+    expect(events).toEqual([
+      ['created', '/a', OTHER, '/', OPEN_ACL_UNSAFE],
+      ['created', '/a/b', READ, '/a', OTHER],
+      ['changed', '/a/b', READ],
+      ['deleted', '/a/b', OTHER, '/a', OTHER],
+    ])
+    expect(tree.acls.entries().map(([, list]) => list)).not.toContainEqual(READ)
+  })
+
+  it('for a node or a parent that is missing, or was created later, changes nothing', ({ tree }) => {
+    apply(tree, 1, 1, create('/p', 2))
+    apply(tree, 9, 1, create('/p/late', 1, 'data'))
+    apply(tree, 9, 1, create('/p/late/x', 1))
+    const { events, sink } = recorded()
+    const before = { digest: tree.digest, stat: tree.statOf(tree.find('/p/late')) }
+    const txns = (path: string): Txn[] => [
+      { type: OpCode.setData, path, data: bytes('new'), version: 3 },
+      { type: OpCode.reconfig, path, data: bytes('new'), version: 3 },
+      { type: OpCode.setACL, path, acl: READ, version: 3 },
+      create(`${path}/x`, 5),
+    ]
+    for (const path of ['/none', '/p/late'])
+      for (const txn of txns(path)) expect(apply(tree, 5, 1, txn, sink)).toBe(missing)
+    expect(apply(tree, 5, 1, { type: OpCode.delete, path: '/none/x' }, sink)).toBe(missing)
+    expect({ digest: tree.digest, stat: tree.statOf(tree.find('/p/late')) }).toEqual(before)
+    // The parent counts that a child was removed, also where it is gone or not there yet.
+    expect(apply(tree, 11, 1, { type: OpCode.delete, path: '/p/none' }, sink)).toBe(missing)
+    expect(tree.statOf(tree.find('/p'))).toMatchObject({ pzxid: 11, cversion: 1 })
+    expect(apply(tree, 8, 1, { type: OpCode.delete, path: '/p/late' }, sink)).toBe(missing)
+    expect(tree.statOf(tree.find('/p')).pzxid).toBe(11)
+    expect(events).toEqual([])
+    expect(tree.has('/p/late/x')).toBe(true)
+  })
+
+  it('that creates a node again sets its list, unless the node was created later', ({ tree }) => {
+    apply(tree, 5, 1, createOf('/a', { acl: READ, data: bytes('kept') }))
+    const acl = (): unknown => tree.aclOf(tree.find('/a'))
+    expect(apply(tree, 4, 1, createOf('/a', { acl: OTHER }))).toBe(-110)
+    expect(acl()).toEqual(READ)
+    expect(apply(tree, 5, 1, createOf('/a', { acl: OTHER }))).toBe(-110)
+    expect(acl()).toEqual(OTHER)
+    expect(tree.dataOf(tree.find('/a'))).toEqual(bytes('kept'))
+    expect(tree.acls.entries()).toHaveLength(2)
+  })
+
+  it('sets the numbers of its kind alone', ({ tree }) => {
+    apply(tree, 1, 10, create('/a', 2, 'one'))
+    const stat = { czxid: 1, ctime: 10, pzxid: 1, cversion: 0, owner: 0n }
+    apply(tree, 2, 20, { type: OpCode.setData, path: '/a', data: bytes('longer'), version: 7 })
+    expect(tree.statOf(tree.find('/a'))).toEqual({ ...stat, mzxid: 2, mtime: 20, version: 7, aversion: 0 })
+    apply(tree, 3, 30, { type: OpCode.setACL, path: '/a', acl: READ, version: 4 })
+    expect(tree.statOf(tree.find('/a'))).toEqual({ ...stat, mzxid: 2, mtime: 20, version: 7, aversion: 4 })
+    expect(tree.statOf(tree.find('/')).cversion).toBe(2)
+  })
+
+  it('counts a child of a parent whose cversion it does not say', ({ tree }) => {
+    const top = (): number => tree.statOf(tree.find('/')).cversion
+    const before = top()
+    apply(tree, 1, 1, create('/a', -1))
+    expect(top()).toBe(before + 1)
+    tree.store.columns(tree.find('/')).cversion[tree.store.slot(tree.find('/'))] = 2 ** 31 - 1
+    apply(tree, 2, 1, create('/b', -1))
+    expect(top()).toBe(2 ** 31 - 1)
+  })
+
+  it('that is older, or counts as many children, leaves the parent as it is', ({ tree }) => {
+    apply(tree, 5, 1, create('/a', 5))
+    apply(tree, 4, 1, create('/b', 5))
+    expect(tree.statOf(tree.find('/'))).toMatchObject({ cversion: 5, pzxid: 5 })
+    apply(tree, 5, 1, { type: OpCode.delete, path: '/b' })
+    apply(tree, 3, 1, { type: OpCode.delete, path: '/none' })
+    expect(tree.statOf(tree.find('/')).pzxid).toBe(5)
+  })
+
+  it('tells its hint where the node is that it creates', ({ tree }) => {
+    const parent = { path: '/', hash: tree.store.hash('/'), index: tree.find('/'), parent: undefined }
+    const node = { path: '/a', hash: tree.store.hash('/a'), index: -1, parent }
+    const header = { sessionId: SESSION, cxid: 1, zxid: 1, time: 1 }
+    expect(tree.apply(header, create('/a', 2), undefined, undefined, { node, crc: 0 })).toBe(0)
+    expect(node.index).toBe(tree.find('/a'))
+  })
+
+  it('of other kinds returns its error, or none', ({ tree }) => {
+    expect(apply(tree, 1, 1, { type: OpCode.error, err: -7 })).toBe(-7)
+    expect(apply(tree, 2, 1, { type: OpCode.createSession, timeOut: 5 })).toBe(0)
+    expect(apply(tree, 3, 1, { type: OpCode.check, path: '/none', version: 5 } as Txn)).toBe(0)
+    expect([tree.lastZxid, tree.nodeCount]).toEqual([3, 4])
+  })
+
+  it('is refused where it deletes a node that has children', ({ tree }) => {
+    apply(tree, 1, 1, create('/a', 2))
+    apply(tree, 2, 1, create('/a/b', 1))
+    expect(() => apply(tree, 3, 1, { type: OpCode.delete, path: '/a' })).toThrow(
+      'A znode with children is never deleted.',
+    )
+  })
+
+  it('is passed to traversals once, while they want it, and only where its zxid is new', ({ tree }) => {
+    const seen: unknown[] = []
+    const end = tree.addTraversal({
+      added: (node, path) => seen.push(['added', tree.pathOf(node), path]),
+      removing: (node) => seen.push(['removing', tree.pathOf(node)]),
+      applied: (zxid) => seen.push(['applied', zxid, tree.lastZxid]),
+    })
+    apply(tree, 5, 1, create('/a', 2))
+    apply(tree, 5, 1, create('/b', 3))
+    apply(tree, 4, 1, { type: OpCode.error, err: -1 })
+    apply(tree, 6, 1, { type: OpCode.delete, path: '/a' })
+    end()
+    apply(tree, 7, 1, create('/c', 4))
+    expect(seen).toEqual([
+      ['added', '/a', '/a'],
+      ['applied', 5, 5],
+      ['added', '/b', '/b'],
+      ['removing', '/a'],
+      ['applied', 6, 6],
+    ])
+  })
+
+  it('counts as traffic of clients where a sink receives it', () => {
+    const traffic = new NamespaceTraffic()
+    const tree = new Tree({ ...options, traffic })
+    const written = (): number => traffic.measured.reduce((sum, { written: one }) => sum + one.totalSum, 0)
+    const { sink } = recorded()
+    const sums = [undefined, sink].flatMap((to, round) =>
+      [
+        create('/a', round * 9 + 2, '12345'),
+        createOf('/a/n'),
+        { type: OpCode.setData, path: '/a', data: bytes('123'), version: 1 } as const,
+        { type: OpCode.setData, path: '/a', data: null, version: 1 } as const,
+        { type: OpCode.delete, path: '/a/n' } as const,
+        { type: OpCode.delete, path: '/a' } as const,
+      ].map((txn, at) => {
+        expect(apply(tree, round * 9 + at + 1, 1, txn, to)).toBe(0)
+        return written()
+      }),
+    )
+    expect(sums).toEqual([0, 0, 0, 0, 0, 0, 7, 11, 16, 18, 22, 24])
+  })
+})
+
+describe('a tree', () => {
+  it('is consistent again at the end of an incremental apply, and then runs what waits', ({ tree }) => {
+    const ran: unknown[] = []
+    tree.whenConsistent(() => ran.push('at once'))
+    expect([ran, tree.isApplying]).toEqual([['at once'], false])
+    tree.beginApply()
+    for (const name of ['one', 'two'])
+      tree.whenConsistent(() => {
+        ran.push([name, tree.isApplying, tree.lastZxid])
+        tree.whenConsistent(() => ran.push(`within ${name}`))
+      })
+    expect([ran.length, tree.isApplying]).toEqual([1, true])
+    tree.endApply(8)
+    const all = ['at once', ['one', false, 8], 'within one', ['two', false, 8], 'within two']
+    expect(ran).toEqual(all)
+    tree.beginApply()
+    tree.endApply(9)
+    expect(ran).toEqual(all)
+  })
+
+  it('finds the node that was written last without a lookup, and others with one', ({ tree }) => {
+    const find = tree.store.find.bind(tree.store)
+    let lookups = 0
+    tree.store.find = (path, hash) => (lookups++, find(path, hash))
+    const looked = (path: string): [number, number] => {
+      lookups = 0
+      return [tree.findWritten(path), lookups]
+    }
+    expect(looked('/')).toEqual([find('/'), 1])
+    apply(tree, 1, 1, create('/a', 2))
+    apply(tree, 2, 1, create('/b', 3))
+    apply(tree, 3, 1, { type: OpCode.setData, path: '/b', data: null, version: 1 })
+    const [a, b] = [tree.find('/a'), tree.find('/b')]
+    expect([looked('/b'), looked('/a')]).toEqual([
+      [b, 0],
+      [a, 1],
+    ])
+    apply(tree, 4, 1, { type: OpCode.delete, path: '/b' })
+    expect(looked('/b')).toEqual([-1, 1])
+    apply(tree, 5, 1, create('/c', 5))
+    expect([looked('/b'), looked('/c')]).toEqual([
+      [-1, 1],
+      [b, 0],
+    ])
+  })
+
+  it('knows the version of the node that was deleted last, and the size of all nodes', ({ tree }) => {
+    const size = tree.approximateDataSize
+    expect(size).toBe(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'].join('').length)
+    apply(tree, 1, 1, create('/a', 2, '12345'))
+    apply(tree, 2, 1, { type: OpCode.setData, path: '/a', data: bytes('123'), version: 6 })
+    expect([tree.approximateDataSize, tree.nodeCount]).toEqual([size + 2 + 3, 5])
+    apply(tree, 3, 1, { type: OpCode.delete, path: '/a' })
+    expect([tree.deletedVersion, tree.approximateDataSize, tree.nodeCount]).toEqual([6, size, 4])
+  })
+
+  it('writes data with their length, and the stored fields with any owner', ({ tree }) => {
+    const { acl } = createOf('/')
+    apply(tree, 1, 1, { type: OpCode.createContainer, path: '/c', data: null, acl, parentCVersion: 2 })
+    apply(tree, 2, 1, create('/d', 3, 'data'))
+    apply(tree, 3, 1, create('/d/e', 1, '', true))
+    const written = (path: string): unknown[] => {
+      const writer = new Writer()
+      tree.writeData(tree.find(path), writer)
+      tree.writeStored(tree.find(path), writer)
+      const reader = new Reader(writer.take())
+      const data = reader.buffer()
+      return [data && new TextDecoder().decode(data), reader.bytes.length, reader.longNumber()]
+    }
+    const list = tree.aclIdOf(tree.find('/c'))
+    expect(['/c', '/d', '/d/e'].map(written)).toEqual([
+      [null, 72, list],
+      ['data', 76, list],
+      ['', 72, list],
+    ])
+    expect(tree.statOf(tree.find('/c')).owner).toBe(CONTAINER_OWNER)
+  })
+
+  it('without digests has none, and is the same otherwise', () => {
+    const [plain, counted] = [false, true].map((digest) => new Tree({ ...options, digest }))
+    const txns = [
+      create('/a', 2),
+      create('/a/b', 1, 'x', true),
+      { type: OpCode.delete, path: '/a/b' } as const,
+    ]
+    for (const tree of [plain!, counted!]) {
+      for (const [at, txn] of txns.entries()) expect(apply(tree, at + 1, 1, txn)).toBe(0)
+      apply(tree, 9, 1, { type: OpCode.setData, path: '/a', data: bytes('y'), version: 1 })
+    }
+    expect([plain!.digest, counted!.digest === undefined]).toEqual([undefined, false])
+    const columns = (tree: Tree, name: 'crc' | 'pathCrc' | 'nodeDigest'): number[] =>
+      ['/', '/a', '/zookeeper'].map((path) => {
+        const node = tree.find(path)
+        return tree.store.columns(node)[name][tree.store.slot(node)]!
+      })
+    for (const name of ['crc', 'pathCrc', 'nodeDigest'] as const)
+      expect(columns(plain!, name)).toEqual([0, 0, 0])
+    expect(visible(plain!, '/a')).toEqual(visible(counted!, '/a'))
+  })
+})
+
+describe('a tree that is loaded from a snapshot', () => {
+  const stat = {
+    czxid: 3,
+    mzxid: 4,
+    pzxid: 5,
+    ctime: 6,
+    mtime: 7,
+    version: 1,
+    cversion: 2,
+    aversion: 8,
+    owner: 0n,
+  }
+  const READ = [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }]
+
+  function emptied(digest = true): Tree {
+    const tree = new Tree({ ...options, digest })
+    tree.clear()
+    return tree
+  }
+
+  it('is empty at first but for its root, with no list in use', () => {
+    for (const digest of [true, false]) {
+      const tree = emptied(digest)
+      expect([tree.nodeCount, tree.has('/'), tree.find('/zookeeper')]).toEqual([1, true, -1])
+      expect(tree.acls.entries()).toEqual([])
+      expect(tree.digest === undefined).toBe(!digest)
+      if (digest) expect(tree.digest).toEqual(plainDigest(tree))
+    }
+  })
+
+  it('has the fields of each node, the later ones where a node comes twice', () => {
+    for (const digest of [true, false]) {
+      const tree = emptied(digest)
+      tree.acls.load(3, READ)
+      expect(tree.loadNode('', bytes('root'), -1, stat)).toBe(true)
+      expect(tree.loadNode('/a', bytes('first'), 3, { ...stat, owner: 9n })).toBe(true)
+      expect(tree.loadNode('/a/b', null, 3, { ...stat, owner: 9n })).toBe(true)
+      expect(tree.loadNode('/a', null, -1, { ...stat, version: 9 })).toBe(true)
+      expect(tree.loadNode('/none/x', null, -1, stat)).toBe(false)
+      tree.endLoad(77)
+      expect(tree.lastZxid).toBe(77)
+      const [root, a, b] = ['/', '/a', '/a/b'].map((path) => tree.find(path))
+      expect([tree.statOf(root!), tree.statOf(a!), tree.statOf(b!)]).toEqual([
+        stat,
+        { ...stat, version: 9 },
+        { ...stat, owner: 9n },
+      ])
+      expect([tree.dataOf(root!), tree.dataOf(a!), tree.dataOf(b!)]).toEqual([bytes('root'), null, null])
+      expect([tree.aclOf(a!), tree.aclOf(b!)]).toEqual([OPEN_ACL_UNSAFE, READ])
+      expect([[...tree.owners.ofSession(9n)], tree.owners.ephemeralCount]).toEqual([[b], 1])
+      const { crc, pathCrc } = tree.store.columns(a!)
+      expect([crc, pathCrc].map((column) => column[tree.store.slot(a!)] === 0)).toEqual([!digest, !digest])
+      if (digest) expect(tree.digest).toEqual(plainDigest(tree))
+    }
+  })
+
+  it('gets the nodes of the system that the snapshot lacks, and keeps those that it has', () => {
+    const tree = emptied()
+    tree.loadNode('', null, -1, stat)
+    tree.endLoad(1)
+    expect(childPaths(tree, tree.find('/'))).toEqual(['/zookeeper'])
+    expect(childPaths(tree, tree.find('/zookeeper'))).toEqual(['/zookeeper/quota', '/zookeeper/config'])
+    const lists = (of: Tree): unknown[] =>
+      ['/zookeeper', '/zookeeper/quota', '/zookeeper/config'].map((path) => of.aclOf(of.find(path)))
+    expect(lists(tree)).toEqual([OPEN_ACL_UNSAFE, OPEN_ACL_UNSAFE, READ])
+    const kept = emptied()
+    kept.acls.load(3, READ)
+    kept.loadNode('', null, -1, stat)
+    for (const path of ['/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
+      kept.loadNode(path, bytes('kept'), 3, stat)
+    kept.endLoad(1)
+    expect(lists(kept)).toEqual([READ, READ, READ])
+    expect(kept.dataOf(kept.find('/zookeeper/config'))).toEqual(bytes('kept'))
+  })
+
+  it('drops lists that no node uses, and takes the open one where a list is unknown', () => {
+    const tree = emptied()
+    tree.acls.load(3, READ)
+    tree.acls.load(4, [{ perms: 2, id: { scheme: 'world', id: 'anyone' } }])
+    tree.loadNode('', null, -1, stat)
+    tree.loadNode('/a', null, 3, stat)
+    tree.loadNode('/b', null, 99, stat)
+    tree.endLoad(1)
+    expect(tree.acls.entries().map(([id]) => id)).toEqual([3])
+    expect(tree.aclOf(tree.find('/b'))).toEqual(OPEN_ACL_UNSAFE)
+  })
+
+  it('has the quotas of the snapshot, counted again', () => {
+    const tree = emptied()
+    const quota = '/zookeeper/quota/a'
+    for (const [path, data] of [
+      ['', ''],
+      ['/a', '12345'],
+      ['/zookeeper', ''],
+      ['/zookeeper/quota', ''],
+      [quota, ''],
+      [`${quota}/zookeeper_limits`, 'count=5,bytes=100'],
+      [`${quota}/zookeeper_stats`, 'count=9,bytes=9'],
+    ] as const)
+      tree.loadNode(path, bytes(data), -1, stat)
+    tree.endLoad(1)
+    const stats = tree.dataOf(tree.find(`${quota}/zookeeper_stats`))!
+    expect(new TextDecoder().decode(stats)).toBe('count=1,bytes=5')
+    apply(tree, 9, 1, create('/a/b', 3, '1'))
+    const after = tree.dataOf(tree.find(`${quota}/zookeeper_stats`))!
+    expect(new TextDecoder().decode(after)).toBe('count=2,bytes=6')
+  })
+})
+
+describe('a cursor over a subtree', () => {
+  it('visits what is there from its begin to its end once, parents first, whatever changes meanwhile', () => {
+    for (let seed = 1; seed <= 12; seed++) {
+      const random = new SeededRandom(seed)
+      const tree = new Tree(options)
+      const living = new Set(['/top'])
+      let zxid = 0
+      apply(tree, ++zxid, 1, create('/top', 2))
+      const change = (): void => {
+        const path = `/top${Array.from({ length: 1 + random.below(3) }, () => `/${random.below(3)}`).join('')}`
+        const hasChildren = [...living].some((one) => one.startsWith(`${path}/`))
+        if (living.has(path) && !hasChildren) {
+          living.delete(path)
+          apply(tree, ++zxid, 1, { type: OpCode.delete, path })
+        } else if (!living.has(path) && living.has(path.slice(0, path.lastIndexOf('/')))) {
+          living.add(path)
+          apply(tree, ++zxid, 1, create(path, zxid))
+        }
+      }
+      for (let i = 0; i < 60; i++) change()
+      const cursor = tree.scan(tree.find('/top'))
+      expect([cursor.isFinished, cursor.lastZxid]).toEqual([false, zxid])
+      const throughout = new Set(living)
+      const seen: string[] = []
+      for (let more = true; more;) {
+        const limit = 1 + random.below(4)
+        const before = seen.length
+        more = cursor.next(limit, (node) => seen.push(tree.pathOf(node)))
+        if (more) expect(seen.length - before).toBe(limit)
+        expect(seen.length - before).toBeLessThanOrEqual(limit)
+        expect(cursor.isFinished).toBe(!more)
+        for (let i = random.below(3); i > 0; i--) change()
+        for (const path of throughout) if (!living.has(path)) throughout.delete(path)
+        expect(cursor.lastZxid).toBe(zxid)
+      }
+      expect(seen[0]).toBe('/top')
+      expect(new Set(seen).size).toBe(seen.length)
+      for (const path of throughout) expect(seen).toContain(path)
+      for (const [at, path] of seen.entries())
+        if (at > 0) expect(seen.slice(0, at)).toContain(path.slice(0, path.lastIndexOf('/')))
+      expect(cursor.next(5, () => expect.fail('visited a node behind the end'))).toBe(false)
+      const last = zxid
+      cursor.close()
+      for (let i = 0; i < 5; i++) change()
+      apply(tree, ++zxid, 1, { type: OpCode.error, err: -1 })
+      expect(cursor.lastZxid).toBe(last)
+    }
   })
 })

@@ -415,9 +415,9 @@ export class Tree {
 
   /** Loads a node of a snapshot. Returns false when its parent is missing. */
   loadNode(path: string, data: Uint8Array | null, aclId: number, stat: StoredStat): boolean {
-    const isRoot = path === '' || path === '/'
-    const parent = isRoot ? NONE : this.store.find(parentOf(path))
-    if (!isRoot && parent === NONE) return false
+    // The root is there already, and counts as below itself.
+    const parent = this.store.find(parentOf(path))
+    if (parent === NONE) return false
     let node = this.find(path)
     if (node === NONE) node = this.store.add(path, parent)
     else this.#removeBeforeReload(node)
@@ -438,7 +438,7 @@ export class Tree {
     c.acl[i] = known ? aclId : OPEN_ACL_ID
     this.store.setData(node, data)
     if (stat.owner !== 0n) this.owners.set(node, stat.owner)
-    this.#afterChange(node, isRoot ? '/' : path)
+    this.#afterChange(node, path)
     const limited = quotaTarget(path, LIMITS_NAME)
     if (limited !== undefined) this.quotas.add(limited)
     return true
