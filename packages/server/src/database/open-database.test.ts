@@ -1,5 +1,7 @@
 import { MemoryDisk, SeededRandom, type Disk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
+import { PathIndex } from '../core/tree/path-index.ts'
+import { RecoveryProgress } from '../persistence/index.ts'
 import type { Database } from './database.ts'
 import { openDatabase, type OpenOptions } from './open-database.ts'
 import { DatabaseFixture, FOLDER, LeaderHistory } from './testing/database-fixture.ts'
@@ -115,5 +117,139 @@ describe('a start keeps over a power cut what a killed process has renamed', () 
     expect(epochs.accepted).toBe(7)
     disk.powerCut()
     expect(await text(disk, 'acceptedEpoch')).toBe('7')
+  })
+})
+
+describe('what a start takes from its settings and its platform', () => {
+  const textOf = async (disk: Disk, path: string): Promise<string> =>
+    new TextDecoder().decode(await disk.readFile(path))
+
+  it('a random token locks both folders, and its first half is the key by which trees index paths', async () => {
+    const disk = new MemoryDisk()
+    const fixture = new DatabaseFixture(disk, { dataLogDir: '/logs' })
+    const bytes = Uint8Array.of(0x0a, 0xbc, 1, 0xff, 2, 3, 0x1b, 5)
+    const platform = { ...fixture.platform(), random: { below: () => 0, bytes: () => bytes } }
+    const { tree } = await openDatabase(fixture.settings, platform, { isMember: true })
+    for (const folder of ['/data', '/logs'])
+      expect((await textOf(disk, `${folder}/zabra.lock`)).split(' ')[1]).toBe('0abc01ff02031b05')
+    expect(tree.store.hash('/a')).toBe(new PathIndex(0x0abc_01ff).hash('/a'))
+  })
+
+  it.each([
+    [
+      { extendedTypesEnabled: true, digestEnabled: true },
+      { extendedTypes: true, digest: true },
+    ],
+    [
+      { extendedTypesEnabled: false, digestEnabled: false },
+      { extendedTypes: false, digest: false },
+    ],
+  ])('trees follow %j, and share what they measure', async (settings, expected) => {
+    const fixture = await DatabaseFixture.open(new MemoryDisk(), settings)
+    const { tree } = fixture.database
+    expect(tree.options).toMatchObject(expected)
+    expect(tree.options.traffic).toBeDefined()
+    await fixture.database.acceptEpoch(1)
+    await fixture.receiveFrom(new LeaderHistory().createRange(1, 1, 3))
+    await fixture.database.installSnapshot()
+    expect(fixture.database.tree).not.toBe(tree)
+    expect(fixture.database.tree.options.traffic).toBe(tree.options.traffic)
+  })
+
+  it('folders are made, or asked for, as the settings say', async () => {
+    const disk = new MemoryDisk()
+    for (const folder of ['/data', '/logs']) await disk.makeFolder(folder)
+    const settings = { dataLogDir: '/logs', autoCreateDataDir: false }
+    await expect(openBeside(new DatabaseFixture(disk, settings))).rejects.toThrow('datadir.autocreate=true')
+    for (const folder of ['/data', '/logs']) {
+      expect(await disk.exists(`${folder}/version-2`)).toBe(false)
+      expect(await disk.exists(`${folder}/zabra.lock`)).toBe(false)
+      await disk.makeFolder(`${folder}/version-2`)
+    }
+    await (await openBeside(new DatabaseFixture(disk, settings))).close()
+  })
+
+  it('logs without a snapshot are read where the settings trust them', async () => {
+    const fixture = await DatabaseFixture.accepting(1)
+    await fixture.runRole(new LeaderHistory().createRange(1, 1, 3).txns)
+    await fixture.database.close()
+    for (const name of fixture.fileNames().filter((one) => one.startsWith('snapshot.')))
+      await fixture.disk.remove(`${FOLDER}/${name}`)
+    await expect(openBeside(fixture)).rejects.toThrow('snapshot')
+    const trusting = new DatabaseFixture(fixture.disk, { snapshotTrustEmpty: true })
+    expect((await openBeside(trusting)).lastZxid).toBe(fixture.database.lastZxid)
+  })
+
+  it('a member has epochs and a say whether it may vote, a standalone server has neither', async () => {
+    const member = new DatabaseFixture(new MemoryDisk())
+    expect((await member.open()).epochs.accepted).toBe(0)
+    expect(await member.disk.exists(`${FOLDER}/currentEpoch`)).toBe(true)
+    const standalone = new DatabaseFixture(new MemoryDisk(), { autoCreateDatabase: false })
+    const database = await standalone.open(false)
+    expect(database.isEligibleToVote).toBe(true)
+    for (const name of ['distrusted', 'currentEpoch'])
+      expect(await standalone.disk.exists(`${FOLDER}/${name}`)).toBe(false)
+    await database.close()
+    const lost = new DatabaseFixture(new MemoryDisk(), { autoCreateDatabase: false })
+    expect((await lost.open()).isEligibleToVote).toBe(false)
+  })
+
+  it('a member with data needs no permission to start empty', async () => {
+    const fixture = await DatabaseFixture.accepting(1)
+    await fixture.runRole(new LeaderHistory().createRange(1, 1, 3).txns)
+    await fixture.database.close()
+    const strict = new DatabaseFixture(fixture.disk, { autoCreateDatabase: false })
+    expect((await strict.open()).isEligibleToVote).toBe(true)
+  })
+
+  it('counts how far it is, until it is open', async () => {
+    const fixture = await DatabaseFixture.accepting(1)
+    await fixture.runRole(new LeaderHistory().createRange(1, 1, 30).txns)
+    await fixture.database.close()
+    const progress = new RecoveryProgress(() => 0)
+    const seen = new Set<unknown>()
+    const openRead = fixture.disk.openRead.bind(fixture.disk)
+    fixture.disk.openRead = (path) => (seen.add(progress.state?.phase), openRead(path))
+    await openBeside(fixture, { progress })
+    expect([...seen]).toEqual(expect.arrayContaining(['snapshot', 'replay']))
+    expect(progress.state).toBeUndefined()
+  })
+
+  it('the folders are locked before anything in them is read', async () => {
+    const fixture = new DatabaseFixture(new MemoryDisk(), { dataLogDir: '/logs' })
+    const seen: unknown[] = []
+    const locked: OpenOptions['locked'] = async (folders) => {
+      seen.push(folders, fixture.disk.paths().toSorted())
+    }
+    await openBeside(fixture, { locked })
+    const folders = { snapshots: FOLDER, logs: '/logs/version-2' }
+    expect(seen).toEqual([folders, ['/data/zabra.lock', '/logs/zabra.lock']])
+  })
+
+  it('the folders are unlocked in the order opposite to that of the locks', async () => {
+    const fixture = new DatabaseFixture(new MemoryDisk(), { dataLogDir: '/logs' })
+    await fixture.open()
+    const removed: string[] = []
+    const remove = fixture.disk.remove.bind(fixture.disk)
+    fixture.disk.remove = (path) => (removed.push(path), remove(path))
+    await fixture.database.close()
+    expect(removed.filter((path) => path.endsWith('.lock'))).toEqual(['/logs/zabra.lock', '/data/zabra.lock'])
+  })
+
+  it('no folder is synced where recovery has done so, or where there is nothing that counts', async () => {
+    const synced = async (fixture: DatabaseFixture, isMember: boolean): Promise<boolean> => {
+      let count = 0
+      const syncFolder = fixture.disk.syncFolder.bind(fixture.disk)
+      fixture.disk.syncFolder = (folder) => {
+        if (folder === FOLDER) count++
+        return syncFolder(folder)
+      }
+      const database = await openBeside(fixture, { isMember })
+      fixture.disk.syncFolder = syncFolder
+      await database.close()
+      return count > 0
+    }
+    const empty = new DatabaseFixture(new MemoryDisk())
+    expect([await synced(empty, true), await synced(empty, false)]).toEqual([false, false])
   })
 })

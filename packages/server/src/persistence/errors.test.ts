@@ -11,7 +11,7 @@ import {
 it('an error about files says what it found, where, and what to do, and keeps its cause', () => {
   const cause = new Error('the cause')
   const damage = new DamageError('Expected a header', '/data/log.1', 16, 'Remove it.', { cause })
-  expect({ ...damage, message: damage.message, cause: damage.cause }).toEqual({
+  expect(damage).toMatchObject({
     name: 'DamageError',
     file: '/data/log.1',
     offset: 16,
@@ -21,7 +21,7 @@ it('an error about files says what it found, where, and what to do, and keeps it
   })
   for (const Kind of [RecoveryError, DivergedFilesError]) {
     const error = new Kind('Expected a snapshot', '/data', 'Copy one.', { cause })
-    expect({ ...error, message: error.message, cause: error.cause }).toEqual({
+    expect(error).toMatchObject({
       name: 'RecoveryError',
       folder: '/data',
       action: 'Copy one.',

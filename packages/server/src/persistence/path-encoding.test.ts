@@ -15,10 +15,10 @@ it.each([
   const tree = newTree()
   for (const [at, path] of paths.entries())
     tree.apply({ sessionId: 1n, cxid: 0, zxid: at + 1, time: 1 }, createOf(path))
-  const { addTraversal } = tree
+  const addTraversal = tree.addTraversal.bind(tree)
   let open = 0
   tree.addTraversal = (traversal) => {
-    const end = addTraversal.call(tree, traversal)
+    const end = addTraversal(traversal)
     open++
     return () => (open--, end())
   }

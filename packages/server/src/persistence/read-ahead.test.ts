@@ -22,9 +22,9 @@ function fileOf(bytes: Uint8Array, failAt = Infinity) {
   return { reader, reading: () => reading }
 }
 
+const ALL = new Uint8Array(7 * MIB).map((_, i) => (i * 31 + (i >> 11) + (i >> 20)) & 255)
 /** Returns bytes of which no two chunks are equal. */
-const sample = (length: number): Uint8Array =>
-  new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11) + (i >> 20)) & 255)
+const sample = (length: number): Uint8Array => ALL.subarray(0, length)
 
 it('readFrom returns the bytes of the file, whatever part of the last chunk the caller still needs', async () => {
   const bytes = sample(5 * MIB + 77)
@@ -133,4 +133,78 @@ it('a chunk is valid while its visitor runs, also when the next one is read imme
     if (Buffer.compare(chunk, bytes.subarray(at, at + chunk.length)) !== 0) wrong.push(at)
   })
   expect(wrong).toEqual([])
+})
+
+it('readFrom reads each byte once, a chunk ahead, and nothing behind the end', async () => {
+  const size = 3 * MIB + 5
+  const bytes = sample(size)
+  const { reader } = fileOf(bytes)
+  const reads: (readonly [position: number, length: number])[] = []
+  const file = new ReadAheadFile({
+    ...reader,
+    read: (into, position) => (reads.push([position, into.length]), reader.read(into, position)),
+  })
+  const none = new Uint8Array(0)
+  let window = await file.readFrom(0, 16, none, size)
+  expect([window.length, reads]).toEqual([
+    MIB,
+    [
+      [0, MIB],
+      [MIB, MIB],
+    ],
+  ])
+  window = await file.readFrom(MIB - 10, MIB + 10, window.subarray(MIB - 10), size)
+  expect([window.length, reads.slice(2)]).toEqual([MIB + 10, [[2 * MIB, MIB]]])
+  window = await file.readFrom(2 * MIB, 5, none, size)
+  expect([window.length, reads.slice(3)]).toEqual([MIB, [[3 * MIB, 5]]])
+  window = await file.readFrom(3 * MIB, 5, none, size)
+  expect([window.length, reads.length]).toEqual([5, 4])
+  await file.drain()
+})
+
+it('readFrom reads again what a chunk ahead does not hold, or does not follow', async () => {
+  const size = 6 * MIB
+  const bytes = sample(size)
+  const { reader, reading } = fileOf(bytes)
+  const reads: (readonly [position: number, length: number])[] = []
+  const file = new ReadAheadFile({
+    ...reader,
+    read: (into, position) => (reads.push([position, into.length]), reader.read(into, position)),
+  })
+  const none = new Uint8Array(0)
+  await file.readFrom(0, 16, none, size)
+  // One byte more than the chunk ahead has.
+  const long = await file.readFrom(MIB, MIB + 1, none, size)
+  expect([long.length, reads.slice(2)]).toEqual([
+    MIB + 1,
+    [
+      [MIB, MIB + 1],
+      [2 * MIB + 1, MIB],
+    ],
+  ])
+  const other = await file.readFrom(2 * MIB, 16, none, size)
+  expect([other.length, reads.slice(4)]).toEqual([
+    MIB,
+    [
+      [2 * MIB, MIB],
+      [3 * MIB, MIB],
+    ],
+  ])
+  // A file that is shorter than it was has no chunk ahead: the caller must find out first.
+  await file.drain()
+  expect([(await file.readFrom(size - 4, 100, none, size + 100)).length, reading()]).toEqual([4, 0])
+})
+
+it('forEachChunk reads a chunk ahead while one is visited', async () => {
+  const bytes = sample(3 * MIB)
+  const { reader, reading } = fileOf(bytes)
+  const file = new ReadAheadFile(reader)
+  await file.readFrom(0, 16, new Uint8Array(0), bytes.length)
+  const seen: number[][] = []
+  await file.forEachChunk(5, bytes.length, (chunk, at) => seen.push([at, chunk.length, reading()]))
+  expect(seen).toEqual([
+    [5, MIB, 1],
+    [MIB + 5, MIB, 1],
+    [2 * MIB + 5, MIB - 5, 0],
+  ])
 })
