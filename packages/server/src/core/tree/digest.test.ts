@@ -4,8 +4,18 @@ import { describe, expect, it } from 'vitest'
 import { createOf } from '../testing/create-of.ts'
 import { PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
 import { plainDigest, plainNodeDigest } from '../testing/plain-digest.ts'
-import type { StoredStat, SubTxn } from '../types.ts'
-import { crcPrefix, pathCrc, statDigest, updateStatDigest, type StatFields } from './digest.ts'
+import type { Digest, StoredStat, SubTxn } from '../types.ts'
+import {
+  crcPrefix,
+  DigestHistory,
+  DigestSum,
+  isExcludedFromDigest,
+  pathCrc,
+  sameDigest,
+  StatFields,
+  statDigest,
+  updateStatDigest,
+} from './digest.ts'
 import { Tree } from './tree.ts'
 
 const name = fc.constantFrom('a', 'b', 'é', 'zookeeper', '名')
@@ -178,3 +188,111 @@ function statOf(
     owner,
   })
 }
+
+describe('the sum of what all nodes add', () => {
+  const word = fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constantFrom(0, 1, 2 ** 31, 2 ** 32 - 1))
+  const modulo = (sum: bigint): { hi: number; lo: number } => ({
+    hi: Number(BigInt.asUintN(64, sum) >> 32n),
+    lo: Number(sum & 0xffff_ffffn),
+  })
+
+  it('is modulo 2^64, in any order of additions and subtractions', () => {
+    const step = fc.record({ adds: fc.boolean(), value: word })
+    fc.assert(
+      fc.property(word, word, fc.array(step, { maxLength: 40 }), (hi, lo, steps) => {
+        const sum = new DigestSum()
+        expect(sum.value()).toEqual({ hi: 0, lo: 0 })
+        sum.set({ hi, lo })
+        let expected = (BigInt(hi) << 32n) | BigInt(lo)
+        for (const { adds, value } of steps) {
+          if (adds) sum.add(value)
+          else sum.subtract(value)
+          expected += adds ? BigInt(value) : -BigInt(value)
+          expect(sum.value()).toEqual(modulo(expected))
+          expect([sum.hi, sum.lo]).toEqual([sum.value().hi, sum.value().lo])
+        }
+      }),
+      { seed: 12, numRuns: 200 },
+    )
+    const edge = new DigestSum()
+    edge.subtract(1)
+    expect(edge.value()).toEqual({ hi: 2 ** 32 - 1, lo: 2 ** 32 - 1 })
+    edge.add(1)
+    expect(edge.value()).toEqual({ hi: 0, lo: 0 })
+  })
+
+  it('takes a changing node out until its change has ended', () => {
+    const sum = new DigestSum()
+    const [one, other] = [{}, {}]
+    sum.add(1000)
+    const was = sum.beginChange(one, 300)
+    expect(sum.lo).toBe(700)
+    Object.assign(was, { mzxid: 5, version: 2 })
+    expect(sum.endChange(other)).toBe(false)
+    // The change of `one` has ended, too: another node was changed in between.
+    expect(sum.endChange(one)).toBe(false)
+    sum.beginChange(one, 0)
+    expect([sum.endChange(one), sum.endChange(one)]).toEqual([true, false])
+    const now = Object.assign(new StatFields(), was, { version: 3 })
+    expect(sum.updated(77, now)).toBe(updateStatDigest(77, was, now))
+  })
+
+  it('equals another one where both halves do', () => {
+    const same = (hi: number, lo: number): boolean => sameDigest({ hi: 1, lo: 2 }, { hi, lo })
+    expect([same(1, 2), same(1, 3), same(0, 2), same(2, 1)]).toEqual([true, false, false, false])
+  })
+})
+
+describe('the digests of a tree', () => {
+  it('match a digest from the log where both halves do', () => {
+    const tree = new Tree({ digest: true, extendedTypes: true })
+    const { hi, lo } = tree.digest!
+    expect(tree.matches({ hi, lo })).toBe(true)
+    expect([tree.matches({ hi: hi + 1, lo }), tree.matches({ hi, lo: lo + 1 })]).toEqual([false, false])
+  })
+
+  it('are recorded after every 128th transaction, the last 1024 of them', () => {
+    const tree: { digest: Digest | undefined } = { digest: { hi: 0, lo: 0 } }
+    const history = new DigestHistory(tree)
+    const first = 0x1_0000_0000
+    for (let at = 0; at < 1030 * 128; at++) {
+      tree.digest = { hi: 1, lo: at }
+      history.record(first + at)
+      if (at === 1024 * 128 - 1) expect(history.entries[0]!.zxid).toBe(first)
+    }
+    expect(history.entries).toHaveLength(1024)
+    expect(history.entries.at(-1)).toEqual({ zxid: first + 1029 * 128, digest: { hi: 1, lo: 1029 * 128 } })
+    expect(history.entries[0]).toEqual({ zxid: first + 6 * 128, digest: { hi: 1, lo: 6 * 128 } })
+    tree.digest = undefined
+    history.record(first + 1030 * 128)
+    expect(history.entries.at(-1)!.zxid).toBe(first + 1029 * 128)
+  })
+
+  it('leave out what is below /zookeeper, and nothing else', () => {
+    const excluded = ['/zookeeper/', '/zookeeper/quota/a']
+    const counted = [
+      '/',
+      '/zookeeper',
+      '/zookeeperx/a',
+      '/a/zookeeper/',
+      '/zebra',
+      '/Zookeeper/a',
+      'xzookeeper/',
+    ]
+    expect([...excluded, ...counted].filter(isExcludedFromDigest)).toEqual(excluded)
+  })
+})
+
+it('the checksum of a long path is that of its characters, whatever was computed before', () => {
+  const plain = (path: string): number => pathCrc(path, '/', 0)
+  for (const length of [1023, 1024, 1025, 3000]) {
+    const parent = `/${'p'.repeat(length - 10)}`
+    const paths = ['child-', 'chil-d', 'other-', 'child-'].map((name) => `${parent}/${name.padEnd(9, 'x')}`)
+    // `plain` computes it over the whole path: not what is remembered for the name alone.
+    for (const path of [...paths, ...paths.toReversed()])
+      expect(pathCrc(path, parent, plain(parent))).toBe(plain(path))
+    // The caller decides what came before.
+    expect(pathCrc(paths[0]!, parent, 5)).not.toBe(plain(paths[0]!))
+    expect(pathCrc(paths[0]!, '/', 5)).toBe(plain(paths[0]!))
+  }
+})

@@ -321,9 +321,7 @@ export class NodeStore {
 
   /** Returns a node's data where they are in an array of their own, which never changes; else undefined. */
   ownArrayOf(node: number): Uint8Array | undefined {
-    const s = this.columns(node)
-    const i = node & MASK
-    return s.length[i]! > 0 ? this.#slabs.ownArray(s.slab[i]!) : undefined
+    return this.#slabs.ownArray(this.columns(node).slab[node & MASK]!)
   }
 
   /** Returns the buffer that holds a node's data, from `columns().offset` on. */
@@ -351,7 +349,7 @@ export class NodeStore {
 
   /** As `successor`, but skips the descendants of the node. */
   successorBehind(node: number, top: number): number {
-    for (let at = node; at !== top && at !== NONE; at = this.parentOf(at)) {
+    for (let at = node; at !== top; at = this.parentOf(at)) {
       const next = this.nextOf(at)
       if (next !== NONE) return next
     }

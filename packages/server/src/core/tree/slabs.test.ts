@@ -36,6 +36,12 @@ function pathReader(path: string): Reader {
 }
 
 describe('slotSize', () => {
+  it('is a multiple of 16, of a quarter of a power of two above 128', () => {
+    const lengths = [1, 16, 17, 32, 112, 113, 128, 129, 160, 161, 192, 224, 225, 256, 257, 320, 16_384]
+    const slots = [16, 16, 32, 32, 112, 128, 128, 160, 160, 192, 192, 224, 256, 256, 320, 320, 16_384]
+    expect(lengths.map(slotSize)).toEqual(slots)
+  })
+
   it('is at least the length, and wastes at most a quarter or 15 bytes', () => {
     const lengths = Array.from({ length: 20_000 }, (_, at) => at + 1)
     const isRight = (length: number): boolean => {
@@ -105,6 +111,126 @@ describe('Slabs', () => {
       }),
       { numRuns: RUNS },
     )
+  })
+
+  const FIRST = 1 << 14
+  const NEXT = 1 << 18
+  const putAll = (slabs: Slabs, count: number, size: number): (readonly [slab: number, offset: number])[] =>
+    Array.from({ length: count }, () => {
+      slabs.put(new Uint8Array(size))
+      return [slabs.slab, slabs.offset] as const
+    })
+
+  it('begins each size with 16 KiB, and goes on with 256 KiB at a time', () => {
+    const slabs = new Slabs()
+    expect(slabs.freeBytes).toBe(0)
+    const first = putAll(slabs, 16, 1024)
+    expect(first).toEqual(Array.from({ length: 16 }, (_, at) => [0, at * 1024]))
+    expect(slabs.freeBytes).toBe(0)
+    expect(putAll(slabs, 1, 1024)).toEqual([[1, 0]])
+    expect(slabs.freeBytes).toBe(NEXT - 1024)
+    expect(putAll(slabs, 255, 1024).at(-1)).toEqual([1, 255 * 1024])
+    expect([putAll(slabs, 1, 1024), slabs.freeBytes]).toEqual([[[2, 0]], NEXT - 1024])
+    // Of another size, of which three do not fill a slab.
+    expect(putAll(slabs, 4, 5000).map(([slab]) => slab)).toEqual([3, 3, 3, 4])
+    expect(slabs.freeBytes).toBe(NEXT - 1024 + FIRST - 3 * 5120 + NEXT - 5120)
+  })
+
+  it('gives longer values an array of their own, which takes nothing once it is freed', () => {
+    const slabs = new Slabs()
+    expect(putAll(slabs, 2, 16_384)).toEqual([
+      [0, 0],
+      [1, 0],
+    ])
+    expect(slabs.freeBytes).toBe(NEXT - FIRST)
+    const [[slab, offset]] = putAll(slabs, 1, 16_385) as [readonly [number, number]]
+    expect([slab, offset, slabs.freeBytes]).toEqual([2, 0, NEXT - FIRST])
+    expect([slabs.ownArray(slab)!.length, slabs.ownArray(0), slabs.ownArray(-1)]).toEqual([
+      16_385,
+      undefined,
+      undefined,
+    ])
+    slabs.free(slab, offset)
+    expect([slabs.freeBytes, putAll(slabs, 1, 20_000)]).toEqual([NEXT - FIRST, [[2, 0]]])
+  })
+
+  it('drops a slab without values unless it is being filled, and counts what is free', () => {
+    const slabs = new Slabs()
+    const [first, second] = [putAll(slabs, 16, 1024), putAll(slabs, 2, 1024)]
+    for (const [slab, offset] of first.slice(1)) slabs.free(slab, offset)
+    expect(slabs.freeBytes).toBe(NEXT - 2 * 1024 + 15 * 1024)
+    slabs.free(...first[0]!)
+    expect(slabs.freeBytes).toBe(NEXT - 2 * 1024)
+    for (const place of second) slabs.free(...place)
+    expect(slabs.freeBytes).toBe(NEXT)
+    // The slots that were freed last come first; the number of the dropped slab is used again.
+    expect(putAll(slabs, 3, 1024)).toEqual([
+      [1, 1024],
+      [1, 0],
+      [1, 2048],
+    ])
+    expect(putAll(slabs, 1, 100)).toEqual([[0, 0]])
+  })
+
+  it('fills the free slots of other slabs, in the order in which the slabs got some, before it takes a new one', () => {
+    const slabs = new Slabs()
+    const places = putAll(slabs, 16 + 256 + 256, 1024)
+    const [zero, one, two] = [places[3]!, places[20]!, places.at(-1)!]
+    slabs.free(...one)
+    slabs.free(...zero)
+    slabs.free(...places[4]!)
+    slabs.free(...two)
+    expect(putAll(slabs, 1, 1024)).toEqual([two])
+    expect(putAll(slabs, 3, 1024)).toEqual([one, places[4]!, zero])
+    expect(putAll(slabs, 1, 1024)).toEqual([[3, 0]])
+    // The last slab is being filled: those before it are open again as they get free slots.
+    slabs.free(...two)
+    slabs.free(3, 0)
+    expect(putAll(slabs, 257, 1024).at(-1)).toEqual(two)
+  })
+
+  it('does not use a slab that it has dropped', () => {
+    const slabs = new Slabs()
+    const places = putAll(slabs, 17, 1024)
+    slabs.free(...places[0]!)
+    for (const place of places.slice(1, 16)) slabs.free(...place)
+    expect(putAll(slabs, 256, 1024).map(([slab]) => slab)).toEqual([
+      ...Array.from({ length: 255 }, () => 1),
+      0,
+    ])
+    expect(slabs.freeBytes).toBe(NEXT - 1024)
+  })
+
+  it('overwrites a value with one of the same size class alone', () => {
+    const slabs = new Slabs()
+    const [[slab, offset]] = putAll(slabs, 1, 100) as [readonly [number, number]]
+    const [[own]] = putAll(slabs, 1, 20_000) as [readonly [number, number]]
+    const overwrites = (size: number, at = slab): boolean => slabs.overwrite(at, offset, filled(size, 9))
+    expect([0, 96, 97, 112, 113].map((size) => overwrites(size))).toEqual([false, false, true, true, false])
+    expect(isSame(slabs.view(slab, offset, 112), filled(112, 9))).toBe(true)
+    expect([overwrites(20_000, own), overwrites(0, own), overwrites(100, -1)]).toEqual([false, false, false])
+    expect([...slabs.view(own, 0, 3)]).toEqual([0, 0, 0])
+  })
+
+  it('has no bytes for empty values', () => {
+    const slabs = new Slabs()
+    expect(putAll(slabs, 1, 10)).toEqual([[0, 0]])
+    expect(putAll(slabs, 1, 10)).toEqual([[0, 16]])
+    expect(putAll(slabs, 1, 0)).toEqual([[-1, 0]])
+    slabs.putRange(new DataView(new ArrayBuffer(8)), 3, 3)
+    expect([slabs.slab, slabs.offset, slabs.view(-1, 0, 0).length, slabs.viewOf(-1).byteLength]).toEqual([
+      -1, 0, 0, 0,
+    ])
+    slabs.free(-1, 0)
+    expect(slabs.freeBytes).toBe(FIRST - 32)
+  })
+
+  it('stores the bytes between two offsets', () => {
+    const slabs = new Slabs()
+    const from = filled(300, 3)
+    slabs.putRange(new DataView(from.buffer), 40, 250)
+    expect(isSame(slabs.view(slabs.slab, slabs.offset, 210), from.subarray(40, 250))).toBe(true)
+    expect(slabs.viewOf(slabs.slab).getUint8(slabs.offset + 209)).toBe(from[249])
   })
 
   it('reuses freed slots and drops empty slabs', () => {
