@@ -152,6 +152,9 @@ describe('Slabs', () => {
     ])
     slabs.free(slab, offset)
     expect([slabs.freeBytes, putAll(slabs, 1, 20_000)]).toEqual([NEXT - FIRST, [[2, 0]]])
+    const other = new Slabs()
+    expect(putAll(other, 1, 20_000)).toEqual([[0, 0]])
+    expect(other.ownArray(0)).toHaveLength(20_000)
   })
 
   it('drops a slab without values unless it is being filled, and counts what is free', () => {
@@ -210,6 +213,8 @@ describe('Slabs', () => {
     expect(isSame(slabs.view(slab, offset, 112), filled(112, 9))).toBe(true)
     expect([overwrites(20_000, own), overwrites(0, own), overwrites(100, -1)]).toEqual([false, false, false])
     expect([...slabs.view(own, 0, 3)]).toEqual([0, 0, 0])
+    const [[small]] = putAll(slabs, 1, 16) as [readonly [number, number]]
+    expect(overwrites(0, small)).toBe(false)
   })
 
   it('has no bytes for empty values', () => {

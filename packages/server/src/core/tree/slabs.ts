@@ -70,8 +70,7 @@ export class Slabs {
   /** Overwrites a stored value when the new one has the same size class; else returns false. */
   overwrite(slab: number, offset: number, data: Uint8Array): boolean {
     const held = slab < 0 ? undefined : this.#slabs[slab]
-    if (held === undefined || held.slot === 0 || data.length === 0 || slotSize(data.length) !== held.slot)
-      return false
+    if (held === undefined || data.length === 0 || slotSize(data.length) !== held.slot) return false
     held.bytes.set(data, offset)
     return true
   }
@@ -105,7 +104,7 @@ export class Slabs {
       return this.#drop(held)
     }
     held.free.push(offset)
-    if (held !== filling && held.free.length === 1) open.add(held)
+    if (held !== filling) open.add(held)
   }
 
   /** Allocates `length` bytes, at `slab` and `offset`. */
