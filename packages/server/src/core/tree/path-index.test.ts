@@ -1,3 +1,4 @@
+import { SeededRandom } from '@zabra/runtime'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NONE, PathIndex } from './path-index.ts'
@@ -25,6 +26,61 @@ describe('PathIndex', () => {
       }),
       { numRuns: 500 },
     )
+  })
+
+  it('holds the same entries as a Map where many hashes are equal or neighbours, at the end of a table too', () => {
+    // Callers pass hashes: those of a shard whose places collide, in tables of any size, and of another one.
+    const hashes = [0, 0, 1, 2, 3, 6, 7, 7, 14, 15, 31, 63, 127, 0x100_0000, 0x100_0007, -1, -1, -8]
+    for (let seed = 1; seed <= 5; seed++) {
+      const random = new SeededRandom(seed)
+      const index = new PathIndex(seed)
+      const plain = new Map<string, number>()
+      const hashOf = (path: string): number => hashes[Number(path.slice(1)) % hashes.length]!
+      const free = Array.from({ length: 120 }, (_, node) => (node % 3 === 0 ? node : node + 9000))
+      for (let step = 0; step < 600; step++) {
+        const path = `/${random.below(100)}`
+        const adds = random.below(100) < (step < 300 ? 70 : 20)
+        const node = plain.get(path)
+        if (adds) {
+          const given = free.at(-1)!
+          expect(index.add(path, given, hashOf(path))).toBe(node === undefined)
+          if (node === undefined) plain.set(path, free.pop()!)
+        } else if (node !== undefined) {
+          index.remove(node, hashOf(path))
+          plain.delete(path)
+          free.unshift(node)
+        }
+        if (step % 20 > 0) continue
+        const wrong = Array.from({ length: 100 }, (_, number) => `/${number}`).filter(
+          (each) => index.find(each, hashOf(each)) !== (plain.get(each) ?? NONE),
+        )
+        expect(wrong).toEqual([])
+        expect(free.filter((unused) => index.pathAt(unused) !== undefined)).toEqual([])
+        expect([...plain].filter(([each, used]) => index.pathAt(used) !== each)).toEqual([])
+      }
+    }
+  })
+
+  it('distinguishes two paths with equal hashes', () => {
+    const index = new PathIndex(7)
+    const paths = ['/n-48988', '/n-88173']
+    const [hash, other] = paths.map((path) => index.hash(path))
+    expect(hash).toBe(other)
+    const found = (path: string): number[] => {
+      const bytes = new TextEncoder().encode(path)
+      return [index.find(path), index.findAscii(new DataView(bytes.buffer), 0, bytes.length)]
+    }
+    index.add(paths[0]!, 0)
+    expect(paths.map(found)).toEqual([
+      [0, 0],
+      [NONE, NONE],
+    ])
+    index.add(paths[1]!, 1)
+    expect(paths.map(found)).toEqual([
+      [0, 0],
+      [1, 1],
+    ])
+    expect(index.lastHash).toBe(hash)
   })
 
   it('distinguishes paths with equal hashes among 300,000 paths, while it grows and shrinks', () => {
