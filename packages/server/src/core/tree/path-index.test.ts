@@ -61,9 +61,12 @@ describe('PathIndex', () => {
     }
   })
 
-  it('distinguishes two paths with equal hashes', () => {
+  it.each([
+    ['short', '/n-', ['48988', '88173']],
+    ['long', `/${'x'.repeat(1015)}`, ['10016991', '10056180']],
+  ])('distinguishes two %s paths with equal hashes', (_, begin, ends) => {
     const index = new PathIndex(7)
-    const paths = ['/n-48988', '/n-88173']
+    const paths = ends.map((end) => begin + end)
     const [hash, other] = paths.map((path) => index.hash(path))
     expect(hash).toBe(other)
     const found = (path: string): number[] => {
@@ -81,6 +84,16 @@ describe('PathIndex', () => {
       [1, 1],
     ])
     expect(index.lastHash).toBe(hash)
+  })
+
+  it('finds what it has after a table has become empty many times', () => {
+    const index = new PathIndex(7)
+    for (let round = 0; round < 8; round++) {
+      for (const [node, path] of ['/a', '/b', '/c'].entries()) expect(index.add(path, node, 5)).toBe(true)
+      expect([index.find('/c', 5), index.find('/d', 5)]).toEqual([2, NONE])
+      for (const node of [1, 0, 2]) index.remove(node, 5)
+      expect(index.find('/a', 5)).toBe(NONE)
+    }
   })
 
   it('distinguishes paths with equal hashes among 300,000 paths, while it grows and shrinks', () => {
