@@ -118,6 +118,81 @@ describe('BulkLoader', () => {
     expect(taken).toBeGreaterThan(1000)
   })
 
+  const TAIL = { acl: 0, czxid: 8, mzxid: 16, ctime: 24, mtime: 32, owner: 52, pzxid: 60 }
+  const emptyNode = (): DataView => {
+    const view = new DataView(new ArrayBuffer(68))
+    view.setBigInt64(TAIL.acl, -1n)
+    return view
+  }
+  const load = (tree: Tree, view: DataView, path = '/x'): boolean =>
+    tree.bulkLoader().tryLoad(path, new Uint8Array(view.buffer), view, 0, -1)
+
+  it.each(['acl', 'czxid', 'mzxid', 'ctime', 'mtime', 'pzxid'] as const)(
+    'refuses a node whose %s is no exact number, and takes the largest ones',
+    (field) => {
+      for (const high of [0x20_0000, -0x20_0000, 0x7fff_ffff]) {
+        const view = emptyNode()
+        view.setInt32(TAIL[field], high)
+        expect(load(new Tree(options), view)).toBe(false)
+      }
+      if (field === 'acl') return
+      for (const high of [0x1f_ffff, -0x1f_ffff]) {
+        const view = emptyNode()
+        view.setInt32(TAIL[field], high)
+        const tree = new Tree(options)
+        expect(load(tree, view)).toBe(true)
+        expect(tree.statOf(tree.find('/x'))[field]).toBe(high * 2 ** 32)
+      }
+    },
+  )
+
+  it.each([0n, 5n, 5n << 32n, -1n])('sets the owner %s of a node, and none where it is 0', (owner) => {
+    const view = emptyNode()
+    view.setBigInt64(TAIL.owner, owner)
+    const tree = new Tree({ ...options, extendedTypes: false })
+    expect(load(tree, view)).toBe(true)
+    expect(tree.statOf(tree.find('/x')).owner).toBe(owner)
+    expect(tree.owners.ephemeralCount).toBe(owner === 0n ? 0 : 1)
+  })
+
+  it('needs no digest', () => {
+    const tree = new Tree({ ...options, digest: false })
+    expect([
+      load(tree, emptyNode()),
+      load(tree, emptyNode(), '/x/y'),
+      load(tree, emptyNode(), '/x/y'),
+    ]).toEqual([true, true, false])
+    expect(tree.store.columns(0).pathCrc[tree.find('/x/y')]).toBe(0)
+  })
+
+  it('takes nodes in any order, a parent that is no ancestor of the last one too', () => {
+    const tree = new Tree(options)
+    const bulk = tree.bulkLoader()
+    const view = emptyNode()
+    const paths = [
+      '/a',
+      '/a/b',
+      '/a/b/c',
+      '/a/b/d',
+      '/ab',
+      '/ab/c',
+      '/a/e',
+      '/cd',
+      '/a/b/f',
+      '/x/b',
+      '/cd/y',
+      'x',
+      '',
+    ]
+    const taken = paths.filter((path) => bulk.tryLoad(path, new Uint8Array(view.buffer), view, 0, -1))
+    expect(taken).toEqual(paths.slice(0, -2).filter((path) => path !== '/x/b'))
+    for (const path of taken)
+      expect(tree.pathOf(tree.store.parentOf(tree.find(path)))).toBe(
+        path.slice(0, path.lastIndexOf('/')) || '/',
+      )
+    bulk.flushAclUses()
+  })
+
   it('refuses a node without a parent, with an unknown ACL id or with an inexact number', () => {
     const tree = new Tree(options)
     const bulk = tree.bulkLoader()

@@ -23,11 +23,9 @@ export class BulkLoader {
   readonly #digest: TreeDigest | undefined
   readonly #root: number
   /** The node loaded last, its parent, and the path of the parent. */
-  #last = NONE
+  #last: number
   #parent = NONE
   #parentPath = ''
-  /** Whether a node has been in the snapshot twice: others may be too. */
-  #repeats = false
   #aclId = OPEN_ACL_ID
   #uses = 0
 
@@ -36,7 +34,7 @@ export class BulkLoader {
     this.#owners = owners
     this.#acls = acls
     this.#digest = digest
-    this.#root = store.find('/')
+    this.#root = this.#last = store.find('/')
   }
 
   /**
@@ -44,16 +42,12 @@ export class BulkLoader {
    * change, when `Tree.loadNode` must load it or report what is wrong.
    */
   tryLoad(path: string, bytes: Uint8Array, view: DataView, at: number, length: number): boolean {
-    const dataEnd = length > 0 ? at + length : at
+    const dataEnd = at + Math.max(0, length)
     if (!isOrdinary(view, dataEnd) || path.startsWith('/zookeeper/')) return false
     const aclId = long(view, dataEnd)
     if (!this.#knows(aclId) || !this.#toParentOf(path)) return false
-    if (this.#repeats && this.#store.find(path) !== NONE) return false
     const node = this.#store.add(path, this.#parent)
-    if (node === NONE) {
-      this.#repeats = true
-      return false
-    }
+    if (node === NONE) return false
     this.#last = node
     this.#uses++
     this.#fill(node, aclId, view, dataEnd)
@@ -84,13 +78,10 @@ export class BulkLoader {
   /** Looks among the ancestors of the previous node first, since a snapshot is written in pre-order. */
   #find(path: string, slash: number): number {
     const store = this.#store
-    for (let node = this.#last; node !== NONE && node !== this.#root; node = store.parentOf(node)) {
-      const above = store.pathOf(node)
-      if (above.length > slash) continue
-      if (above.length === slash && beginsWith(path, above)) return node
-      break
-    }
-    return store.find(path.slice(0, slash))
+    let node = this.#last
+    while (store.pathOf(node).length > slash) node = store.parentOf(node)
+    const above = store.pathOf(node)
+    return above.length === slash && beginsWith(path, above) ? node : store.find(path.slice(0, slash))
   }
 
   #fill(node: number, aclId: number, view: DataView, tail: number): void {

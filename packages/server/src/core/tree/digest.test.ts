@@ -254,6 +254,7 @@ describe('the digests of a tree', () => {
   it('are recorded after every 128th transaction, the last 1024 of them', () => {
     const tree: { digest: Digest | undefined } = { digest: { hi: 0, lo: 0 } }
     const history = new DigestHistory(tree)
+    expect(history.entries).toEqual([])
     const first = 0x1_0000_0000
     for (let at = 0; at < 1030 * 128; at++) {
       tree.digest = { hi: 1, lo: at }
@@ -294,5 +295,8 @@ it('the checksum of a long path is that of its characters, whatever was computed
     // The caller decides what came before.
     expect(pathCrc(paths[0]!, parent, 5)).not.toBe(plain(paths[0]!))
     expect(pathCrc(paths[0]!, '/', 5)).toBe(plain(paths[0]!))
+    expect(pathCrc(paths[0]!, parent, 0)).not.toBe(plain(paths[0]!))
+    expect(pathCrc(paths[0]!, '/', 0)).toBe(plain(paths[0]!))
+    expect(pathCrc(paths[0]!, parent, 6)).not.toBe(pathCrc(paths[0]!, parent, 5))
   }
 })

@@ -27,8 +27,7 @@ export function crcPrefix(path: number, data: Uint8Array | null): number {
 }
 
 /** Returns whether a node is excluded from the digest. */
-export const isExcludedFromDigest = (path: string): boolean =>
-  path.charCodeAt(1) === 0x7a && path.startsWith('/zookeeper/')
+export const isExcludedFromDigest = (path: string): boolean => path.startsWith('/zookeeper/')
 
 /** The digest of a tree while its nodes change, one at a time: a sum modulo 2^64 of what each node adds. */
 export class DigestSum implements Digest {
