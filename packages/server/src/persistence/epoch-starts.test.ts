@@ -50,3 +50,21 @@ it('epochs above those of the history, as before a renumbering, are forgotten an
   await addEpochStarts(disk, '/data', new Map([[3, makeZxid(2, 7)]]))
   expect(await readEpochStarts(disk, '/data')).toEqual(new Map([[3, makeZxid(2, 7)]]))
 })
+
+it('epochs that are added at once, in any order, are written in their order, and the newest are kept', async () => {
+  const disk = new MemoryDisk()
+  await disk.makeFolder('/data')
+  const epochs = Array.from({ length: 104 }, (_, at) => 105 - at)
+  await addEpochStarts(disk, '/data', new Map(epochs.map((epoch) => [epoch, epoch])))
+  const text = new TextDecoder().decode(await disk.readFile(PATH))
+  const kept = Array.from({ length: 100 }, (_, at) => 6 + at)
+  expect(text).toBe(kept.map((epoch) => `${epoch} ${epoch.toString(16)}\n`).join(''))
+})
+
+it('the longest file of epochs is read, and an error that is none of the disk is not swallowed', async () => {
+  const disk = new MemoryDisk()
+  disk.putFile(PATH, new TextEncoder().encode('2 100000007\n'.repeat(833).padEnd(10_000, '\n')))
+  expect(await readEpochStarts(disk, '/data')).toEqual(new Map([[2, makeZxid(1, 7)]]))
+  disk.size = () => Promise.reject(new TypeError('a mistake'))
+  await expect(readEpochStarts(disk, '/data')).rejects.toThrow('a mistake')
+})

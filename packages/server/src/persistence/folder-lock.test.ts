@@ -69,4 +69,26 @@ describe('lockFolder', () => {
     await unlock()
     expect(await disk.exists('/data/zabra.lock')).toBe(false)
   })
+
+  it('gives up after three attempts where others take the lock each time', async () => {
+    const disk = await diskWithFolder('/data')
+    let attempts = 0
+    disk.openWrite = (path) => {
+      disk.putFile('/data/zabra.lock', new TextEncoder().encode('99 f0 99-now\n'))
+      if (++attempts > 9) throw new Error('it goes on for ever')
+      return Promise.reject(new DiskError('there is one', 'EEXIST', path))
+    }
+    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toMatchObject({ code: 'EEXIST' })
+    expect(attempts).toBe(3)
+  })
+
+  it('locks a folder once for a server that names it twice', async () => {
+    const disk = await diskWithFolder('/data')
+    const first = await lockFolder(disk, '/data', owner(1), 'a1')
+    const second = await lockFolder(disk, '/data', owner(1), 'a1')
+    await second()
+    expect(await disk.exists('/data/zabra.lock')).toBe(true)
+    await first()
+    expect(await disk.exists('/data/zabra.lock')).toBe(false)
+  })
 })

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import type { PathLookup } from '../core/operations/index.ts'
 import { failureOf } from '../core/tree/index.ts'
 import type { LoggedTxn, SubTxn } from '../core/types.ts'
-import { PartsPacker } from './packed-parts.ts'
+import { decodePart, PartsPacker } from './packed-parts.ts'
+import { hexBytes } from './testing/log-fixture.ts'
 import { decodeInSteps, decodeLoggedTxn, encodeLoggedTxn } from './txn-codec.ts'
 
 const path = fc.constantFrom('/a', '/b/c', '/ü')
@@ -114,5 +115,22 @@ describe('PackedParts', () => {
     // The type of the second part, after header, count and first part.
     new DataView(bytes.buffer, bytes.byteOffset).setInt32(32 + 4 + (4 + 4 + 6), OpCode.multi)
     expect(() => decodeInSteps(new Reader(bytes)).next()).toThrow('a type that a multi may hold')
+  })
+
+  it('counts the parts that were packed so far', () => {
+    const packer = new PartsPacker(64)
+    expect(packer.length).toBe(0)
+    packer.add({ type: OpCode.delete, path: '/a' })
+    expect(packer.length).toBe(1)
+  })
+
+  it.each([
+    ['00000002 ffffffff', 'the record of a part, got null'],
+    ['0000000e 00000000', 'a type that a multi may hold, got 14'],
+    ['fffffff6 00000000', 'a type that a multi may hold, got -10'],
+    ['fffffff5 00000000', 'a type that a multi may hold, got -11'],
+  ])('decodePart refuses the bytes %s', (text, message) => {
+    const bytes = hexBytes(text)
+    expect(() => decodePart(new Reader(bytes), new Reader())).toThrow(message)
   })
 })

@@ -208,3 +208,36 @@ it('forEachChunk reads a chunk ahead while one is visited', async () => {
     [2 * MIB + 5, MIB - 5, 0],
   ])
 })
+
+it('reads no byte behind the end, and whole chunks of a file that grows', async () => {
+  const bytes = sample(3 * MIB)
+  const { reader } = fileOf(bytes)
+  const reads: (readonly [position: number, length: number])[] = []
+  const file = new ReadAheadFile({
+    ...reader,
+    read: (into, position) => (reads.push([position, into.length]), reader.read(into, position)),
+  })
+  const none = new Uint8Array(0)
+  await file.readFrom(MIB - 4, 2, none, MIB)
+  expect(reads.splice(0)).toEqual([[MIB - 4, 4]])
+  await file.forEachChunk(5, MIB + 105, () => {})
+  expect(reads.splice(0)).toEqual([
+    [5, MIB],
+    [MIB + 5, 100],
+  ])
+  const grown = new ReadAheadFile({
+    ...reader,
+    read: (into, position) => (reads.push([position, into.length]), reader.read(into, position)),
+  })
+  await grown.readFrom(0, 16, none, MIB + 100)
+  await grown.readFrom(2 * MIB, 16, none, 3 * MIB)
+  await grown.readFrom(0, 16, none, 3 * MIB)
+  expect(reads).toEqual([
+    [0, MIB],
+    [MIB, 100],
+    [2 * MIB, MIB],
+    [0, MIB],
+    [MIB, MIB],
+  ])
+  await grown.drain()
+})

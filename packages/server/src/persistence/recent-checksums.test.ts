@@ -25,3 +25,14 @@ it('RecentChecksums keeps the first checksum of a repeated transaction', () => {
   for (const zxid of [1, 2, 3, 2, 3]) recent.add(zxid, zxid * 10)
   expect([1, 2, 3].map((zxid) => recent.checksumOf(zxid))).toEqual([10, 20, 30])
 })
+
+it('RecentChecksums takes no entry that is not above all earlier ones', () => {
+  const recent = new RecentChecksums()
+  for (const sum of [20, 21, 22]) recent.add(2, sum)
+  expect(recent.checksumOf(2)).toBe(20)
+  for (let zxid = 3; zxid <= 40; zxid++) recent.add(zxid, zxid)
+  for (const zxid of [30, 5, 17, 1]) recent.add(zxid, 1000)
+  expect(recent.last).toBe(40)
+  for (let zxid = 3; zxid <= 40; zxid++) expect(recent.checksumOf(zxid)).toBe(zxid)
+  expect(recent.checksumOf(1)).toBeUndefined()
+})

@@ -1,10 +1,18 @@
-import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
+import { adler32, OPEN_ACL_UNSAFE, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { PieceWriter } from '../core/piece-writer.ts'
 import { runToEnd } from '../core/steps.ts'
 import type { LoggedTxn, Txn } from '../core/types.ts'
 import { decodeLoggedTxn, encodeLoggedTxn } from './index.ts'
-import { createTxn, hexBytes, newTree } from './testing/log-fixture.ts'
-import { encodePayloadInSteps, writeEncodedEntry, writeEntry, zxidOfPayload } from './txn-codec.ts'
+import { createTxn, hexBytes, newTree, payloadOf } from './testing/log-fixture.ts'
+import {
+  attachEncodedEntry,
+  decodeInSteps,
+  encodePayloadInSteps,
+  writeEncodedEntry,
+  writeEntry,
+  zxidOfPayload,
+} from './txn-codec.ts'
 
 describe('the transaction codec', () => {
   it('zxidOfPayload returns the zxid of an encoded transaction, whatever bits it has', () => {
@@ -129,6 +137,14 @@ it.each([0, 1, 99, 100, 101, 5000])(
     writeEncodedEntry(inSteps, payload, adler)
     writeEntry(atOnce, ended)
     expect(Buffer.from(inSteps.bytes()).equals(atOnce.bytes())).toBe(true)
+    const read = decodeInSteps(new Reader(payload))
+    let turns = 1
+    let decoded = read.next()
+    for (; decoded.done !== true; decoded = read.next()) turns++
+    expect(decoded.value).toEqual(ended)
+    expect(decodeLoggedTxn(new Reader(payload))).toEqual(ended)
+    if (paths > 100) expect(turns).toBeGreaterThanOrEqual(paths / 100)
+    expect(turns).toBeLessThanOrEqual(1 + paths / 5)
   },
 )
 
@@ -147,3 +163,56 @@ it.each([1, 100, 5000, 20_000])(
     expect(steps).toBe(Math.ceil(parts / 100) + pieces - 1)
   },
 )
+
+it('writeEncodedEntry computes the checksum that it is not given, and attachEncodedEntry writes the same bytes', () => {
+  const payload = payloadOf(createTxn(1, 5))
+  const [given, computed, attached] = [new Writer(), new Writer(), new PieceWriter(1 << 10)]
+  for (const writer of [given, computed]) writer.raw(Uint8Array.of(1, 2, 3))
+  writeEncodedEntry(given, payload, adler32(payload))
+  writeEncodedEntry(computed, payload)
+  expect(computed.bytes()).toEqual(given.bytes())
+  attachEncodedEntry(attached, payload, adler32(payload))
+  expect(Buffer.concat(attached.takePieces())).toEqual(Buffer.from(given.bytes().subarray(3)))
+})
+
+it('zxidOfPayload needs a header and nothing more', () => {
+  const payload = payloadOf(createTxn(7)).subarray(0, 32)
+  expect([zxidOfPayload(payload), zxidOfPayload(payload.subarray(0, 31))]).toEqual([7, undefined])
+})
+
+describe('a transaction of Apache ZooKeeper', () => {
+  const HEAD = '0100001402ee0000 00000000 0000000100000001 000001a1fb44a723'
+  const read = (text: string): LoggedTxn => decodeLoggedTxn(new Reader(hexBytes(`${HEAD} ${text}`)))
+
+  it('that ends a session may have a digest and no record', () => {
+    expect(read('fffffff5 00000002 0000000a 0000000b')).toMatchObject({
+      txn: { type: OpCode.closeSession, paths2Delete: [] },
+      digest: { hi: 10, lo: 11 },
+    })
+    expect(read('fffffff5 00000001 00000002 2f61')).toMatchObject({
+      txn: { paths2Delete: ['/a'] },
+      digest: undefined,
+    })
+    for (const text of [
+      '00000002 0000000a',
+      '00000001 00000002 2f61 00000002 0000000a',
+      '7fffffff 00000000 00000000 00',
+    ])
+      expect(() => read(`fffffff5 ${text}`)).toThrow(ProtocolError)
+  })
+
+  it('has a digest that counts where it is of version 2', () => {
+    for (const version of [1, 3])
+      expect(read(`ffffffff ffffff9b 0000000${version} 0000000a 0000000b`).digest).toBeUndefined()
+    expect(read('ffffffff ffffff9b 00000002 fffffffa fffffffb').digest).toEqual({
+      hi: 0xffff_fffa,
+      lo: 0xffff_fffb,
+    })
+  })
+
+  it('is no check that stands alone', () => {
+    expect(() => read('0000000d 00000002 2f61 00000001')).toThrow(
+      'a transaction that can be logged alone, got a check',
+    )
+  })
+})

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { PathIndex } from './path-index.ts'
 import { PathMap } from './path-map.ts'
 
@@ -71,6 +71,25 @@ describe('PathMap', () => {
     remove(map, '/c')
     for (const path of ['/d', '/e', '/f']) map.set(path, map.hash(path), path)
     expect(pathsOf(map)).toEqual(['/f', '/e', '/d', '/a'])
+  })
+
+  it.each([
+    [100, true],
+    [65_536, true],
+    [65_537, false],
+  ])('keeps its arrays after it had %i entries: %s', (count, isKept) => {
+    const map = new PathMap<number>()
+    const indexOf = (): unknown => {
+      const find = vi.spyOn(PathIndex.prototype, 'find')
+      map.get('/', 0)
+      const [index] = find.mock.contexts
+      find.mockRestore()
+      return index
+    }
+    const before = indexOf()
+    for (let n = 0; n < count; n++) map.set(`/${n}`, map.hash(`/${n}`), n)
+    for (let n = 0; n < count; n++) map.delete(`/${n}`, map.hash(`/${n}`))
+    expect([map.size, indexOf() === before]).toEqual([0, isKept])
   })
 
   it('yields what is left where entries are deleted and added while it yields', () => {
