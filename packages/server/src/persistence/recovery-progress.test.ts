@@ -112,4 +112,38 @@ describe('the progress of a recovery', () => {
     progress.begin('replay', 2000)
     expect(progress.state).toBeUndefined()
   })
+
+  it('takes no bytes away that are read again, and has a time after exactly a second', async () => {
+    let now = 0
+    const progress = new RecoveryProgress(() => now)
+    await progress.during(async () => {
+      progress.begin('snapshot', 1000)
+      now = 1000
+      const states = await read(progress, [
+        [0, 600],
+        [0, 100],
+      ])
+      expect(states.map((state) => state?.etaSeconds)).toEqual([1, 1])
+    })
+  })
+
+  it('reads the size of a file, and closes it', async () => {
+    const disk = new MemoryDisk()
+    disk.putFile('/a', new Uint8Array(1000))
+    const openRead = disk.openRead.bind(disk)
+    let closed = 0
+    disk.openRead = async (path) => {
+      const reader = await openRead(path)
+      return {
+        ...reader,
+        read: reader.read.bind(reader),
+        size: () => reader.size(),
+        close: async () => void closed++,
+      }
+    }
+    const reader = await new RecoveryProgress(() => 0).counting(disk).openRead('/a')
+    expect(await reader.size()).toBe(1000)
+    await reader.close()
+    expect(closed).toBe(1)
+  })
 })

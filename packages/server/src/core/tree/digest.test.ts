@@ -1,6 +1,6 @@
 import { CONTAINER_OWNER, OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createOf } from '../testing/create-of.ts'
 import { PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
 import { plainDigest, plainNodeDigest } from '../testing/plain-digest.ts'
@@ -249,6 +249,19 @@ describe('the digests of a tree', () => {
     const { hi, lo } = tree.digest!
     expect(tree.matches({ hi, lo })).toBe(true)
     expect([tree.matches({ hi: hi + 1, lo }), tree.matches({ hi, lo: lo + 1 })]).toEqual([false, false])
+  })
+
+  it('follow from the fields that a change has changed, without those that stay, such as the owner', () => {
+    const tree = new Tree({ digest: true, extendedTypes: true })
+    tree.apply({ sessionId: 7n, cxid: 0, zxid: 1, time: 1 }, createOf('/a', { ephemeral: true }))
+    const of = vi.spyOn(tree.owners, 'of')
+    tree.apply(
+      { sessionId: 7n, cxid: 0, zxid: 2, time: 2 },
+      { type: OpCode.setData, path: '/a', data: null, version: 1 },
+    )
+    expect(of).not.toHaveBeenCalled()
+    of.mockRestore()
+    expect(tree.digest).toEqual(plainDigest(tree))
   })
 
   it('are recorded after every 128th transaction, the last 1024 of them', () => {
