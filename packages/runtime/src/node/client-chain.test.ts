@@ -115,11 +115,21 @@ it('names and their constraints, which are compared with each other, are limited
   const link = (...extensions: readonly Buffer[]): ChainLink => ({ ...leaf, extensions })
   expect(faultOf(link(names(490)), link(names(490), constraints(50)), link(constraints(50)))).toBeUndefined()
   expect(faultOf(link(names(500)), link(names(500)))).toBe(
-    'it has shown more than 1000 names in certificates',
+    'it has shown more than 1000 names in certificates, where an otherName counts as 100',
   )
   expect(faultOf(link(constraints(50)), link(constraints(51)))).toBe(
     'it has shown more than 100 constraints of names in certificates',
   )
+})
+
+it('an address of mail in UTF-8, with which each constraint takes long to compare, counts as a hundred names', () => {
+  const mail = der(0xa0, identifier('2b06010505070809'), der(0xa0, der(0x0c, Buffer.from('a@b'))))
+  const withMails = (count: number) => {
+    const list = der(0x30, ...Array.from({ length: count }, () => mail))
+    return faultOf({ ...leaf, extensions: [der(0x30, identifier('551d11'), der(0x04, list))] })
+  }
+  expect(withMails(9)).toBeUndefined()
+  expect(withMails(10)).toMatch('more than 1000 names in certificates')
 })
 
 it('certificates in other encodings than DER, and what is none, are not verified', () => {
