@@ -77,6 +77,13 @@ function dial(port: number, options: ConnectionOptions): TLSSocket {
   return socket
 }
 
+/** The options of a server that asks for certificates. */
+const asking = {
+  key: pem('server.pem'),
+  cert: pem('server.pem'),
+  ca: pem('authority.pem'),
+  requestCert: true,
+}
 const alice: ConnectionOptions = { key: pem('alice.pem'), cert: pem('alice.pem') }
 const leaf = linkOf('prime256v1')
 
@@ -332,12 +339,7 @@ it.each(VERSIONS)('a chain that arrives byte by byte is judged and passed on, ov
     [long, 'it has shown more than 8 certificates, where one on P-521 counts as 2'],
   ] as const) {
     const outcomes: string[] = []
-    const tls = createTlsServer({
-      key: pem('server.pem'),
-      cert: pem('server.pem'),
-      ca: pem('authority.pem'),
-      requestCert: true,
-    })
+    const tls = createTlsServer(asking)
     const guard = new CertificateGuard(tls)
     const waiting: number[] = []
     let push: ((bytes: Buffer) => void) | undefined
@@ -365,6 +367,98 @@ it.each(VERSIONS)('a chain that arrives byte by byte is judged and passed on, ov
     expect(outcomes).toEqual([outcome])
   }
 })
+
+it.each(['at once', 'after it'] as const)(
+  'the keys of a handshake that no guard judges and that begins %s are not taken for those of a guarded one',
+  async (begins) => {
+    const tls = createTlsServer(asking)
+    const guard = new CertificateGuard(tls)
+    const sockets: Socket[] = []
+    const outcomes: unknown[] = []
+    const done = new Promise<void>((resolve) => {
+      const note = (outcome: unknown): void => {
+        if (outcomes.push(outcome) === 2) resolve()
+      }
+      tls.on('secureConnection', (socket) => note([socket.remotePort, guard.streamBelow(socket)?.remotePort]))
+      const server = createServer((socket) =>
+        socket.once('readable', () => {
+          if (sockets.push(socket) < 2) return
+          guard.begin(sockets[0]!, note)
+          if (begins === 'at once') tls.emit('connection', sockets[1]!)
+          else process.nextTick(() => tls.emit('connection', sockets[1]!))
+        }),
+      ).listen(0, '127.0.0.1', () => {
+        closing.push(() => server.close())
+        for (let i = 0; i < 2; i++) dial((server.address() as AddressInfo).port, alice)
+      })
+    })
+    await done
+    expect(outcomes).toEqual(
+      expect.arrayContaining([
+        [undefined, sockets[0]!.remotePort],
+        [sockets[1]!.remotePort, undefined],
+      ]),
+    )
+  },
+)
+
+it('a client of TLS 1.2 that sends its key in records of one byte is known by its address', async () => {
+  const tls = createTlsServer(asking)
+  const guard = new CertificateGuard(tls)
+  const waiting: Buffer[] = []
+  let push: ((bytes: Buffer) => void) | undefined
+  let isEncrypted = false
+  const [below, client] = pair((bytes, to) => {
+    push = to
+    for (let at = 0, end = 0; at < bytes.length; at = end) {
+      end = at + 5 + bytes.readUInt16BE(at + 3)
+      isEncrypted ||= bytes[at] === 0x14
+      if (isEncrypted) waiting.push(bytes.subarray(at, end))
+      else for (const byte of bytes.subarray(at + 5, end)) waiting.push(Buffer.of(0x16, 3, 3, 0, 1, byte))
+    }
+  })
+  let known: boolean | undefined
+  tls.on('secureConnection', (socket) => (known = guard.streamBelow(socket) !== undefined))
+  guard.begin(below as Socket, () => {})
+  connectTls({
+    socket: client,
+    ca: pem('authority.pem'),
+    checkServerIdentity: () => undefined,
+    ...alice,
+    ...only('TLSv1.2'),
+  }).on('error', () => {})
+  while (known === undefined) {
+    await new Promise((resolve) => setImmediate(resolve))
+    const record = waiting.shift()
+    if (record !== undefined) push!(record)
+  }
+  expect(known).toBe(true)
+})
+
+it.each(VERSIONS)(
+  'a client that sends more than its server reads is not taken for one that sends records without data, over %s',
+  async (version) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    closing.push(() => vi.useRealTimers())
+    const server = await serve()
+    const socket = dial(server.port, { ...alice, ...only(version) })
+    const connection = (await server.next()) as Connection
+    connection.pause()
+    socket.write(new Uint8Array(16_384))
+    while (connection.heldBytes! < 16_384) await new Promise((resolve) => setImmediate(resolve))
+    vi.advanceTimersByTime(100)
+    socket.write(new Uint8Array(1_000_000))
+    // Two reads of 64 KiB wait for TLS, or fewer bytes if the system splits them.
+    for (let turns = 0; turns < 1000 && connection.heldBytes! < 140_000; turns++)
+      await new Promise((resolve) => setImmediate(resolve))
+    vi.advanceTimersByTime(100)
+    let received = 0
+    socket.on('data', (bytes: Buffer) => (received += bytes.length))
+    connection.resume()
+    while (received < 1_016_384 && !socket.closed) await new Promise((resolve) => setImmediate(resolve))
+    expect(received).toBe(1_016_384)
+  },
+)
 
 it.each([
   'TLS_AES_128_GCM_SHA256',

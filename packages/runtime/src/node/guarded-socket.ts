@@ -23,7 +23,7 @@ const CLIENT_SECRET = /^CLIENT_HANDSHAKE_TRAFFIC_SECRET \w+ (\w+)/
 export class CertificateGuard {
   readonly #server: Server
   readonly #guarded = new WeakMap<TLSSocket, GuardedSocket>()
-  /** The one whose bytes the server processes: its events do not say from which stream it has made a socket. */
+  /** The one whose bytes the server processes in this call: its events do not say from which stream it has made a socket. */
   #processed: GuardedSocket | undefined
   /** Errors of sockets without keys, which the server closes next, in the same order. */
   readonly #failures: ((source: Socket | undefined) => void)[] = []
@@ -43,22 +43,28 @@ export class CertificateGuard {
 
   /** Has the server begin a handshake. Calls `refuse` with the reason when it must not verify the certificates of the client. */
   begin(source: Socket, refuse: (reason: string) => void): void {
-    const guarded = new GuardedSocket(source, {
-      refuse,
-      processes: () => {
-        this.#processed = guarded
-        process.nextTick(() => (this.#processed = undefined))
-      },
-      failed: () => this.#failures.shift()?.(source),
-    })
+    const guarded = new GuardedSocket(source, { refuse, failed: () => this.#failures.shift()?.(source) })
+    const begin = (): void => {
+      this.#processed = guarded
+    }
+    const end = (): void => {
+      this.#processed = undefined
+      // A client of TLS 1.2 can show certificates long before it has keys.
+      if (guarded.isJudged && guarded.hasKeys) guarded.off('data', begin).off('data', end)
+      guarded.passNext()
+    }
+    // A listener of data would have it flow before TLS has its own, which is called between these two.
+    guarded.pause()
+    guarded.on('data', begin)
     this.#server.emit('connection', guarded)
+    guarded.on('data', end)
     // The socket of TLS, which has the value of before, closes both.
     guarded.allowHalfOpen = true
   }
 
-  /** Returns the socket below one of the server that has keys. */
-  sourceOf(socket: TLSSocket): Socket | undefined {
-    return this.#guarded.get(socket)?.source
+  /** Returns the stream below a socket of the server that has keys, if it is guarded. */
+  streamBelow(socket: TLSSocket): GuardedSocket | undefined {
+    return this.#guarded.get(socket)
   }
 
   /** Calls `report` with the socket below one that has failed without keys, when the server closes it after its error. */
@@ -73,14 +79,12 @@ export class CertificateGuard {
 interface GuardedSocketEvents {
   /** Called with the reason when TLS must not get a record. */
   readonly refuse: (reason: string) => void
-  /** Called before TLS processes a record, in the same call. */
-  readonly processes: () => void
   /** Called when TLS closes it before it has keys. */
   readonly failed: () => void
 }
 
 /** Passes the records of a client to TLS one by one until no certificates can come, and all bytes from then on. */
-class GuardedSocket extends WrappedSocket {
+export class GuardedSocket extends WrappedSocket {
   /** Whether TLS has agreed on keys with the client. */
   hasKeys = false
   readonly #events: GuardedSocketEvents
@@ -107,21 +111,27 @@ class GuardedSocket extends WrappedSocket {
     if (this.#flight !== undefined) records.run(this.#passRecord)
   }
 
-  readonly #onData = (): void => {
-    this.#events.processes()
-    if (this.#flight === undefined) this.off('data', this.#onData)
-    else process.nextTick(this.#passInTurn)
-  }
-
   constructor(source: Socket, events: GuardedSocketEvents) {
     // Empty whenever TLS has read what was passed on.
     super(source, 1)
     this.#events = events
-    // A listener of data would have it flow before TLS has its own.
-    this.pause()
-    this.on('data', this.#onData)
     source.on('readable', this.#passInTurn)
     source.on('end', () => this.push(null))
+  }
+
+  /** Whether no certificates can come any more. */
+  get isJudged(): boolean {
+    return this.#flight === undefined
+  }
+
+  /** Bytes that TLS has got: what waits here and in the socket, while TLS does not read, has none of its data yet. */
+  get bytesRead(): number {
+    return this.source.bytesRead - this.heldBytes
+  }
+
+  /** Passes on the next record after one that TLS has processed. */
+  passNext(): void {
+    if (this.#flight !== undefined) process.nextTick(this.#passInTurn)
   }
 
   decryptWith(suite: string, secret: Uint8Array): void {

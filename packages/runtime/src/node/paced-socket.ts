@@ -66,11 +66,6 @@ export class PacedSocket extends WrappedSocket {
     source.on('timeout', () => this.emit('timeout'))
   }
 
-  /** Bytes received that were not passed on. */
-  get heldBytes(): number {
-    return this.source.readableLength + this.readableLength
-  }
-
   /** Emits `timeout` after a time without traffic. */
   setTimeout(ms: number): this {
     this.source.setTimeout(ms)

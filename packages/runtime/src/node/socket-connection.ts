@@ -10,6 +10,7 @@ import {
 } from '../network.ts'
 import { closeSoon, queueClose } from './close-queue.ts'
 import { tlsParametersOf } from './tls-parameters.ts'
+import { heldBytesOf } from './wrapped-socket.ts'
 
 /** Node reports a chunk as written when the system has copied it; Bun and Deno may still hold it then. */
 const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined
@@ -84,9 +85,7 @@ export class SocketConnection implements Connection {
 
   get heldBytes(): number {
     const kept = this.#kept
-    return kept === undefined
-      ? this.#socket.readableLength
-      : kept.reduce((sum, { length }) => sum + length, 0)
+    return kept === undefined ? heldBytesOf(this.#socket) : kept.reduce((sum, { length }) => sum + length, 0)
   }
 
   get canReuseBuffers(): boolean {

@@ -34,7 +34,7 @@ import { AddressRecords } from './address-records.ts'
 import { awaitHello } from './await-hello.ts'
 import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
-import { CertificateGuard } from './guarded-socket.ts'
+import { CertificateGuard, type GuardedSocket } from './guarded-socket.ts'
 import { HandshakeQueue, nodeScheduler, type Handshake, type HandshakeOutcome } from './handshake-queue.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, remoteOf, PendingSockets, type Remote } from './pending-sockets.ts'
@@ -42,6 +42,7 @@ import { crlsOf, readCrlFile } from './crl.ts'
 import { RecordGuard } from './record-guard.ts'
 import { connected, SocketConnection } from './socket-connection.ts'
 import { detectTls } from './detect-tls.ts'
+import { setBelow } from './wrapped-socket.ts'
 import {
   trustedCertificatesOf,
   keyWithCertificatesOf,
@@ -149,17 +150,17 @@ export class NodeTlsNetwork implements TlsNetwork {
       handshakeTimeout: handshakeTimeoutMs * 2,
     })
     const handshakes = new Map<string, { readonly handshake: Handshake; readonly raw: Socket }>()
-    const guard = new CertificateGuard(server)
+    const guard = clientAuth === 'none' ? undefined : new CertificateGuard(server)
     const left = new LeftClients()
     server.on('secureConnection', (socket) => {
-      const source = guard.sourceOf(socket)
-      if (source !== undefined) takeAddresses(socket, source)
+      const below = guard?.streamBelow(socket)
+      if (below !== undefined) putAbove(socket, below)
       pending.ready(socket)
       const known = handshakes.get(remoteName(socket))
       // A client that has left already has no address any more; its place is free once the socket is closed.
       if (known !== undefined) {
         this.#queue.remove(known.handshake, outcomeOf(socket, known.raw))
-        this.#guard(socket, known.raw)
+        this.#guard(socket, below ?? known.raw)
       }
       socket.allowHalfOpen = true
       acceptSocket(socket, identify, accepted, failed)
@@ -168,7 +169,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       // Node resets the socket of an untrusted client; the reason is in `authorizationError`.
       const { authorizationError: distrust } = socket
       if (distrust) {
-        const { remoteAddress, remotePort } = guard.sourceOf(socket) ?? left.only ?? socket
+        const { remoteAddress, remotePort } = guard?.streamBelow(socket) ?? left.only ?? socket
         const client = { remoteAddress, remotePort }
         return failed(handshakeError(client, String(distrust), 'its certificate is not trusted', error))
       }
@@ -177,10 +178,10 @@ export class NodeTlsNetwork implements TlsNetwork {
       const { code = error.name } = error
       const report = (client: Remote): void =>
         failed(handshakeError(client, code, plaintextReasons[code] ?? error.message, error))
-      const source = guard.sourceOf(socket)
-      if (source === undefined && socket.remoteAddress === undefined)
+      const below = guard?.streamBelow(socket)
+      if (guard !== undefined && below === undefined && socket.remoteAddress === undefined)
         guard.onClose((failing) => report(failing ?? socket))
-      else report(source ?? socket)
+      else report(below ?? socket)
     })
     const startHandshake = (socket: Socket): void => {
       if (!pending.admit(socket, abandoned)) return
@@ -205,7 +206,7 @@ export class NodeTlsNetwork implements TlsNetwork {
               giveBack()
               // A client that ends its direction during the handshake has left.
               socket.allowHalfOpen = false
-              if (clientAuth !== 'none' && !this.#records.isTrusted(addressBlockOf(handshake.host)))
+              if (guard !== undefined && !this.#records.isTrusted(addressBlockOf(handshake.host)))
                 guard.begin(socket, (reason) => refuse('EPROTO', reason))
               else server.emit('connection', socket)
             },
@@ -246,7 +247,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 
   /** Cuts a connection that sends many records without data. */
-  #guard(socket: TLSSocket, raw: Socket): void {
+  #guard(socket: TLSSocket, raw: Pick<Socket, 'bytesRead'>): void {
     const { remoteAddress = '' } = socket
     this.#recordGuard.add(socket, raw, (bytes) => {
       this.#queue.delay(remoteAddress, bytes)
@@ -484,10 +485,11 @@ class LeftClients {
   }
 }
 
-/** Gives a socket over a stream the addresses of the socket below. */
-function takeAddresses(socket: TLSSocket, source: Socket): void {
+/** Has a socket know the stream below it, and its addresses. */
+function putAbove(socket: TLSSocket, below: GuardedSocket): void {
+  setBelow(socket, below)
   const get = (name: 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort') => ({
-    get: () => source[name],
+    get: () => below[name],
   })
   Object.defineProperties(socket, {
     remoteAddress: get('remoteAddress'),

@@ -37,6 +37,11 @@ export abstract class WrappedSocket extends Duplex {
     return this.source.localPort
   }
 
+  /** Bytes received that were not passed on. */
+  get heldBytes(): number {
+    return heldBytesOf(this.source) + this.readableLength
+  }
+
   override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
     this.source.write(chunk, done)
   }
@@ -63,3 +68,15 @@ export abstract class WrappedSocket extends Duplex {
     done(error)
   }
 }
+
+/** The streams between sockets of TLS and those of the system. */
+const below = new WeakMap<Duplex, WrappedSocket>()
+
+/** Notes the stream from which a socket of TLS reads. */
+export function setBelow(socket: Duplex, stream: WrappedSocket): void {
+  below.set(socket, stream)
+}
+
+/** Returns the bytes that a socket has received, and its reader has not read. */
+export const heldBytesOf = (socket: Duplex): number =>
+  socket.readableLength + (below.get(socket)?.heldBytes ?? 0)
