@@ -21,7 +21,15 @@ it('an address that has shown a trusted certificate ranks above others, whatever
   records.trust('a')
   records.fail('a')
   expect([records.rankOf('a'), records.isTrusted('a')]).toEqual([Rank.TRUSTED, true])
-  expect(['a', 'b'].map((host) => records.isUnknown(host))).toEqual([false, true])
+})
+
+it('an address is unknown until a client of it is ready, or has shown a long chain', () => {
+  const records = new AddressRecords(() => 0)
+  records.succeed('ready')
+  records.suspect('suspected')
+  records.fail('failed')
+  const unknown = ['ready', 'suspected', 'failed', 'other'].map((host) => records.isUnknown(host))
+  expect(unknown).toEqual([false, false, true, true])
 })
 
 it('an address that has shown a long chain is not trusted any more, whatever it shows then', () => {
@@ -42,9 +50,11 @@ it('ten thousand addresses of each kind are known', () => {
     records.fail(`failed ${host}`)
     records.trust(`trusted ${host}`)
     records.suspect(`trusted ${host + 9000}`)
+    records.succeed(`ready ${host}`)
   }
   const ranks = ['failed 0', 'failed 1', 'trusted 0', 'trusted 1'].map((host) => records.rankOf(host))
   expect(ranks).toEqual([Rank.UNKNOWN, Rank.FAILED, Rank.UNKNOWN, Rank.TRUSTED])
   const trusted = ['trusted 8999', 'trusted 9000', 'trusted 9001'].map((host) => records.isTrusted(host))
   expect(trusted).toEqual([true, true, false])
+  expect(['ready 0', 'ready 1'].map((host) => records.isUnknown(host))).toEqual([true, false])
 })

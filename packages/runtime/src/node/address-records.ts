@@ -6,6 +6,8 @@ const MAX_FAILED = 10_000
 const MAX_TRUSTED = 10_000
 /** Most addresses that are known to have shown a chain of certificates that was refused. */
 const MAX_SUSPECTED = 10_000
+/** Most addresses that are known to have completed a handshake. */
+const MAX_READY = 10_000
 
 /** Ranks of addresses. Where there are not enough places, connections of a higher rank come first. */
 export const Rank = { FAILED: -1, UNKNOWN: 0, TRUSTED: 1 } as const
@@ -22,6 +24,8 @@ export class AddressRecords {
   readonly #trusted = new Set<string>()
   /** Addresses that have shown a long chain which was refused; the one that was not seen for longest comes first. */
   readonly #suspected = new Set<string>()
+  /** Addresses that have completed a handshake; the one that was not seen for longest comes first. */
+  readonly #ready = new Set<string>()
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
@@ -38,9 +42,9 @@ export class AddressRecords {
     return this.#trusted.has(host) && !this.#suspected.has(host)
   }
 
-  /** Returns whether an address has shown neither a trusted certificate nor a long chain that was refused. */
+  /** Returns whether an address has neither completed a handshake nor shown a long chain that was refused. */
   isUnknown(host: string): boolean {
-    return !this.#trusted.has(host) && !this.#suspected.has(host)
+    return !this.#ready.has(host) && !this.#suspected.has(host)
   }
 
   /** Records that a client has shown a trusted certificate. */
@@ -63,9 +67,10 @@ export class AddressRecords {
     if (this.#failedUntil.size > MAX_FAILED) dropFirst(this.#failedUntil)
   }
 
-  /** Forgets the failures of an address whose client is ready. */
+  /** Records that a client is ready, and forgets the failures of its address. */
   succeed(host: string): void {
     this.#failedUntil.delete(host)
+    addLast(this.#ready, host, MAX_READY)
   }
 }
 

@@ -130,18 +130,20 @@ it('a handshake with a second ClientHello takes the places of sixteen', () => {
   expect(loop.turn()).toBe(4)
 })
 
-it('an address without a trusted certificate has one handshake at a time in which it may show one', () => {
+it('an address has one handshake at a time in which it may show a certificate, until one is complete, with a certificate or without', () => {
   const loop = new Loop()
   loop.startMs = 0
-  const [first] = loop.add('a', 3, 'certificate')
+  const [first, second] = loop.add('a', 40, 'certificate')
   expect(loop.turn()).toBe(1)
   loop.run(500)
   expect(loop.started).toEqual(['a'])
-  loop.queue.remove(first!)
+  loop.queue.remove(first!, { failedAfterBytes: 0 })
   expect(loop.turn()).toBe(1)
+  loop.queue.remove(second!)
+  expect(loop.turn()).toBe(32)
 })
 
-it('a handshake that is held open by an address without a trusted certificate loses its place to its next one', () => {
+it('a handshake that is held open by an address without one that was complete loses its place to its next one', () => {
   const loop = new Loop()
   loop.startMs = 0
   loop.add('a', 2, 'certificate')

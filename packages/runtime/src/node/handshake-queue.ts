@@ -321,7 +321,8 @@ export class HandshakeQueue {
 
   /**
    * Returns whether its address has a place for a handshake. One that is unknown has one at a time where certificates are asked for: the
-   * connections behind the first trusted one need no guard, which costs them time for as long as they are open.
+   * connections behind the first trusted one need no guard, which costs them time for as long as they are open. Where certificates are
+   * wanted, the first one may show none: then others do not either.
    */
   #hasOwnPlace(state: HostState, handshake: Handshake): boolean {
     if (handshake.asksForCertificate && this.#records.isUnknown(state.host)) return state.started.size === 0
