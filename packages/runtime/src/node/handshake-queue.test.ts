@@ -258,14 +258,21 @@ it('the addresses of one IPv6 network share places and pauses, as one IPv4 addre
   expect(paused.started).toEqual(['192.0.2.2', '2001:db8:1::2'])
 })
 
-/** Has an address connect again whenever it has lost its handshake, and stay silent. */
-function floodFrom(loop: Loop, hosts: number): void {
+interface Flood {
+  readonly needsRetry?: boolean
+  /** Whether each handshake comes from another address. */
+  readonly isNew?: boolean
+}
+
+/** Has addresses connect again whenever they have lost their handshakes, and stay silent. */
+function floodFrom(loop: Loop, hosts: number, { needsRetry = false, isNew = false }: Flood = {}): void {
+  let next = hosts
   for (let host = 0; host < hosts; host++) {
     const connect = (): void => {
       const handshake: Handshake = {
-        host: `flood ${host}`,
+        host: `flood ${isNew ? next++ : host}`,
         asksForCertificate: true,
-        needsRetry: false,
+        needsRetry,
         start() {},
         abandon() {
           loop.abandoned.push(this.host)
@@ -291,6 +298,16 @@ it('silent handshakes of 250 addresses keep another one out for seconds, and not
   loop.add('other', 1, 'certificate')
   loop.run(200)
   expect(loop.started).toEqual(['honest', 'other'])
+})
+
+it('silent handshakes of 60 addresses with a second ClientHello keep another one out for two seconds', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  floodFrom(loop, 60, { needsRetry: true })
+  loop.run(500)
+  loop.add('honest', 1, 'certificate')
+  loop.run(2000)
+  expect(loop.started).toEqual(['honest'])
 })
 
 it('a handshake that is held open is closed once, however many addresses wait for its place', () => {
@@ -356,6 +373,37 @@ it('handshakes of many clients that are far away are completed, during a flood t
     loop.run(silent === 0 ? 4500 : 60_000)
     expect(waiting.size).toBe(0)
   }
+})
+
+it('in a flood of ever other addresses most clients from far away keep their places', () => {
+  const loop = new Loop()
+  loop.startMs = 0
+  floodFrom(loop, 250, { isNew: true })
+  const lost = new Set<string>()
+  const ready = new Set<string>()
+  for (let client = 0; client < 60; client++) {
+    loop.run(250)
+    const host = `client ${client}`
+    const handshake: Handshake = {
+      host,
+      asksForCertificate: true,
+      needsRetry: false,
+      start: () =>
+        loop.after(150, () => {
+          if (lost.has(host)) return
+          ready.add(host)
+          loop.queue.remove(handshake, { isTrusted: true })
+        }),
+      abandon() {
+        lost.add(host)
+        loop.queue.remove(handshake, { failedAfterBytes: 300 })
+      },
+    }
+    loop.queue.add(handshake)
+  }
+  loop.run(5000)
+  expect(ready.size + lost.size).toBe(60)
+  expect(ready.size).toBeGreaterThan(40)
 })
 
 it('a flood of addresses that have failed has no client from far away lose its place', () => {

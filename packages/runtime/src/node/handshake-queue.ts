@@ -18,13 +18,13 @@ const PLACES_OF_UNGUARDED = 4
 /** Milliseconds after which a handshake loses its place if others wait for it. */
 const MAX_HOLD_MS = 1000
 /**
- * The least such time in a flood. The time of a rank halves with every `HELD_BEFORE_HALF` handshakes of it that lose their places, so that
- * hundreds of silent addresses have lost theirs within seconds. After `HELD_BEFORE_LONGER` at the least time it is `MAX_HOLD_MS` again:
- * clients with a long round trip need more.
+ * The least such time in a flood. The time of a rank halves with every `LOST_PLACES_BEFORE_HALF` that handshakes of it lose, so that
+ * hundreds of silent addresses have lost theirs within seconds. After `LOST_BEFORE_LONGER` handshakes at the least time it is `MAX_HOLD_MS`
+ * again: clients with a long round trip need more.
  */
 const MIN_HOLD_MS = 50
-const HELD_BEFORE_HALF = 32
-const HELD_BEFORE_LONGER = 1024
+const LOST_PLACES_BEFORE_HALF = 32
+const LOST_BEFORE_LONGER = 64
 /** A handshake that is completed raises the time of its rank to so many times its own. */
 const HOLD_PER_READY = 4
 /** Every fourth start goes by the order of the addresses alone, so that those of a higher rank keep none out. */
@@ -82,8 +82,8 @@ export interface HandshakeOutcome {
 /** How long handshakes of one rank may keep their places while others wait. */
 interface Hold {
   ms: number
-  /** Handshakes that have lost their places since `ms` has changed. */
-  held: number
+  /** Places that were lost since `ms` has changed; at the least time, handshakes that have lost theirs. */
+  lost: number
 }
 
 interface Started {
@@ -124,7 +124,7 @@ export class HandshakeQueue {
   #starts = 0
   /** By rank: a flood has the rank of failed addresses, and shortens the time of that rank alone. */
   readonly #holds: ReadonlyMap<number, Hold> = new Map(
-    Object.values(Rank).map((rank) => [rank, { ms: MAX_HOLD_MS, held: 0 }]),
+    Object.values(Rank).map((rank) => [rank, { ms: MAX_HOLD_MS, lost: 0 }]),
   )
   #isScheduled = false
   #isRetrying = false
@@ -373,7 +373,7 @@ export class HandshakeQueue {
     for (const [handshake, { at, places }] of state.started) {
       if (freed >= wanted || now - at < holdMs) break
       freed += places
-      noteHeld(this.#holdOf(state.host))
+      noteLost(this.#holdOf(state.host), places)
       this.#records.fail(state.host)
       this.#abandon(
         state,
@@ -387,13 +387,13 @@ export class HandshakeQueue {
 
 function setHold(hold: Hold, ms: number): void {
   hold.ms = ms
-  hold.held = 0
+  hold.lost = 0
 }
 
-/** Counts a handshake that has lost its place. */
-function noteHeld(hold: Hold): void {
-  hold.held++
+/** Counts a handshake that has lost its places. */
+function noteLost(hold: Hold, places: number): void {
   if (hold.ms > MIN_HOLD_MS) {
-    if (hold.held === HELD_BEFORE_HALF) setHold(hold, Math.max(hold.ms / 2, MIN_HOLD_MS))
-  } else if (hold.held === HELD_BEFORE_LONGER) setHold(hold, MAX_HOLD_MS)
+    hold.lost += places
+    if (hold.lost >= LOST_PLACES_BEFORE_HALF) setHold(hold, Math.max(hold.ms / 2, MIN_HOLD_MS))
+  } else if (++hold.lost === LOST_BEFORE_LONGER) setHold(hold, MAX_HOLD_MS)
 }
