@@ -144,6 +144,8 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
       return this.process()
     }
     if (session.isClosing) return
+    // It is the last request, also where it waits: a later write would be applied before the end of a session that is not local any more.
+    if (type === OpCode.closeSession) this.#client.stopParsing()
     this.#service.touchSession(session)
     const canStartEarly = write || type === OpCode.sync
     // A write is prepared while earlier requests are in flight, but never before a write that is deferred itself.
@@ -289,7 +291,6 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const { pipeline, eagerAccess } = this.#service
     const { sessionId, identities } = this.#client
     if (type === OpCode.closeSession) {
-      this.#client.stopParsing()
       if (!pipeline.closeSession(sessionId, xid, this, startedAt))
         this.#client.destroy('disk_full', 'Closed: its session cannot be ended here now')
       return new QueuedRequest(xid, type, startedAt)

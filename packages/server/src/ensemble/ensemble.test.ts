@@ -71,6 +71,23 @@ it('closing a session that became global while the close was queued closes it on
   }
 })
 
+it('nothing is done behind the end of a local session that waits for earlier writes', async () => {
+  const ensemble = await Ensemble.start(3, {
+    localSessionsEnabled: true,
+    localSessionsUpgradingEnabled: true,
+  })
+  for (const id of [(ensemble.leader! % 3) + 1, ensemble.leader!]) {
+    const client = await ensemble.client(id)
+    client.batch(() => {
+      client.create(1, `/${id}`)
+      client.ask(2, OpCode.closeSession)
+      client.create(3, '/e', CreateMode.EPHEMERAL)
+    })
+    await ensemble.until('the end', () => client.closed)
+    expect([id, client.takeReceived(), ensemble.member(id).failure]).toEqual([id, ['1:0', '2:0'], undefined])
+  }
+})
+
 it('an observer applies commits, forwards writes, and looks for a leader when the quorum is lost', async () => {
   const ensemble = await Ensemble.start(4, { observers: [4] })
   expect(ensemble.server(4).role).toBe('observing')
