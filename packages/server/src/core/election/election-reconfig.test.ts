@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { printConfiguration } from '../quorum/index.ts'
 import { ElectionHarness, ensemble, vote } from './testing/election-harness.ts'
 
 describe('an election with a proposed configuration that is not committed', () => {
@@ -60,5 +61,28 @@ describe('an election with a proposed configuration that is not committed', () =
     for (const from of [1, 2])
       expect(harness.receive(from, { state: 'following', vote: vote(3) }).otherWork).toEqual([])
     expect(harness.receive(4, { state: 'following', vote: vote(3) }).otherWork).toEqual(['leading 3'])
+  })
+
+  it('joins a leader that has the proposed configuration in force, instead of waiting for a candidate that it removes', () => {
+    // 5 has the latest history and does not know that it was removed; 4 knows, was elected with an earlier vote of 1, and needs 1.
+    const active = ensemble([1, 4, 5], 'version=4c')
+    const proposed = ensemble([1, 4], 'version=54')
+    const look = (): ElectionHarness =>
+      new ElectionHarness(1, { adoptsConfigurations: true }).look({ zxid: 0x54, epoch: 3, active, proposed })
+    const harness = look().receive(5, { vote: vote(5, 1, 0x56, 3) })
+    expect(harness.sent).toContain('5: looking 5@1 56 3')
+    const leading = { state: 'leading', vote: vote(4, 1, 0x56, 3) } as const
+    expect(
+      harness.receive(4, { ...leading, configuration: printConfiguration(proposed) }).otherWork,
+    ).toContain('following 4')
+    // A leader of another configuration, or that lacks what this server has, has to have a follower, or to wait.
+    for (const notification of [
+      { ...leading, configuration: printConfiguration(active) },
+      { ...leading, configuration: printConfiguration(ensemble([1, 4], 'version=55')) },
+      { state: 'leading', vote: vote(4, 1, 0x53, 3), configuration: printConfiguration(proposed) } as const,
+    ]) {
+      const other = look().receive(5, { vote: vote(5, 1, 0x56, 3) })
+      expect(other.receive(4, notification).otherWork).not.toContain('following 4')
+    }
   })
 })

@@ -68,6 +68,8 @@ export class Election {
   #verifiers: QuorumVerifiers | undefined
   #voters: readonly ServerId[] = []
   #configuration = ''
+  /** The configuration that this server has logged and not activated, where it is newer. */
+  #proposed: string | undefined
   /** The logical clock: counts elections, in memory only. */
   #round = 0
   #vote: Vote = { leader: NO_VALUE, zxid: NO_VALUE, round: 0, epoch: NO_VALUE }
@@ -77,7 +79,7 @@ export class Election {
   readonly #outOfElection = new Map<ServerId, ReceivedVote>()
   /**
    * Votes of servers whose last notification says that they have a role, of any round. A leader is in here only if it has the
-   * configuration of this server.
+   * configuration of this server, or the one that this server has logged.
    */
   readonly #inRole = new Map<ServerId, ReceivedVote>()
   /** Voters that have sent a round far beyond that of this server. */
@@ -199,6 +201,7 @@ export class Election {
     }
     this.#voters = votersOfAll(this.#verifiers)
     this.#configuration = printConfiguration(active)
+    this.#proposed = newer && printConfiguration(newer)
     const { zxid, epoch } = this.#own!
     this.#own = { zxid, epoch, active, ...(newer === undefined ? {} : { proposed: newer }) }
   }
@@ -454,9 +457,11 @@ export class Election {
     // A server joins an established leader of any round, even if a better vote is known.
     this.#outOfElection.set(from, received)
     if (this.#isEstablishedLeader(this.#outOfElection, received)) return this.#join(vote)
-    if (state === 'leading' && configuration !== this.#configuration) this.#inRole.delete(from)
+    const hasProposed = state === 'leading' && configuration !== undefined && configuration === this.#proposed
+    if (state === 'leading' && configuration !== this.#configuration && !hasProposed)
+      this.#inRole.delete(from)
     else this.#inRole.set(from, received)
-    if (this.#isNeededBy(received)) return this.#join(vote)
+    if (this.#isNeededBy(received, hasProposed)) return this.#join(vote)
     // quorum-protocol 2.5: one of two servers leads alone because its oracle allows it. Unless the oracle of this server
     // allows the same, it joins.
     if (state === 'leading' && this.#verifiers!.active.canAskOracle && !this.#oracleAllows) this.#join(vote)
@@ -494,15 +499,18 @@ export class Election {
    * Returns whether the leader of a vote leads, and has a quorum once this server follows it too. A voter may have changed its vote
    * after another server was elected with it. Where neither those that follow nor those that look are a quorum, the two groups would
    * otherwise elect leaders in turns, each when the other one gives up, and none would get its quorum. One server alone does not
-   * draw this one: there must be a follower, and the leader must not lack what this server has, since it would refuse it.
+   * draw this one: there must be a follower, or the leader must have the configuration in force that this server has logged: it does
+   * not elect a candidate which that does not name, while this server may prefer such a one. The leader must not lack what this server
+   * has, since it would refuse it.
    */
-  #isNeededBy(vote: ReceivedVote): boolean {
+  #isNeededBy(vote: ReceivedVote, hasProposed: boolean): boolean {
     const { self } = this.#options
     const { epoch, zxid } = this.#own!
     const isBehind = vote.epoch !== epoch ? vote.epoch < epoch : vote.zxid < zxid
     if (vote.leader === self || zxid === UNTRUSTED_ZXID || isBehind) return false
     const supporters = supportersOf(this.#inRole, vote)
-    if (supporters.size < 2 || !isConfirmedLeader(this.#inRole, vote, self, this.#round)) return false
+    const fewest = hasProposed ? 1 : 2
+    if (supporters.size < fewest || !isConfirmedLeader(this.#inRole, vote, self, this.#round)) return false
     return this.#verifiers!.active.isQuorum(supporters.add(self))
   }
 
