@@ -365,8 +365,8 @@ export const replication: readonly ServerMutant[] = [
     [
       [
         'ensemble/learner-role.ts',
-        'const isApplied = database.tree.lastZxid >= this.#committedATickAgo',
-        'const isApplied = database.tree.lastZxid >= 0',
+        'const isApplied = lastZxid >= this.#committedATickAgo',
+        'const isApplied = lastZxid >= 0',
       ],
     ],
   ),

@@ -103,7 +103,7 @@ async function echoed(socket: TLSSocket, text: string): Promise<string> {
 }
 
 const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const
-const only = (version: (typeof VERSIONS)[number]) => ({ minVersion: version, maxVersion: version })
+const atVersion = (version: (typeof VERSIONS)[number]) => ({ minVersion: version, maxVersion: version })
 
 describe.each(VERSIONS)('a chain of certificates over %s', (version) => {
   it.each(['need', 'want'] as const)(
@@ -112,7 +112,7 @@ describe.each(VERSIONS)('a chain of certificates over %s', (version) => {
       const { publicKey } = linkOf('secp521r1')
       const server = await serve({ clientAuth })
       const options = showing(...Array.from({ length: 99 }, () => ({ publicKey })))
-      const socket = dial(server.port, { ...options, ...only(version) })
+      const socket = dial(server.port, { ...options, ...atVersion(version) })
       expect(await server.next()).toMatch(
         /\(EPROTO\): it has shown certificates of \d+ bytes, and 32768 is the limit$/,
       )
@@ -122,19 +122,19 @@ describe.each(VERSIONS)('a chain of certificates over %s', (version) => {
 
   it('of nine is refused with its address before it is verified, and one of eight is verified', async () => {
     const server = await serve()
-    const socket = dial(server.port, { ...long, ...only(version) })
+    const socket = dial(server.port, { ...long, ...atVersion(version) })
     await once(socket, 'connect')
     const { localPort } = socket
     const reason = await server.next()
     expect(reason).toMatch(TOO_LONG)
     expect(reason).toContain(`127.0.0.1:${localPort}`)
-    dial(server.port, { ...showing(...Array.from({ length: 7 }, () => leaf)), ...only(version) })
+    dial(server.port, { ...showing(...Array.from({ length: 7 }, () => leaf)), ...atVersion(version) })
     expect(await server.next()).toMatch(/127\.0\.0\.1:\d+ failed \(\w+\): its certificate is not trusted/)
   })
 
   it('that is trusted is accepted, with the addresses of both ends', async () => {
     const server = await serve()
-    const socket = dial(server.port, { ...alice, ...only(version) })
+    const socket = dial(server.port, { ...alice, ...atVersion(version) })
     await once(socket, 'secureConnect')
     const accepted = (await server.next()) as Connection
     expect(accepted.remote).toEqual({ host: '127.0.0.1', port: socket.localPort })
@@ -147,7 +147,7 @@ describe.each(VERSIONS)('a chain of certificates over %s', (version) => {
 
   it('that is empty is accepted where certificates are wanted', async () => {
     const server = await serve({ clientAuth: 'want' })
-    expect(await echoed(dial(server.port, only(version)), 'x')).toBe('x')
+    expect(await echoed(dial(server.port, atVersion(version)), 'x')).toBe('x')
     expect(await server.next()).toMatchObject({ peer: undefined })
   })
 
@@ -157,7 +157,7 @@ describe.each(VERSIONS)('a chain of certificates over %s', (version) => {
       [long, expect.stringMatching(TOO_LONG)],
       [alice, expect.objectContaining({ transport: 'tls' })],
     ] as const) {
-      const socket = dial(server.port, { ...options, ...only(version) })
+      const socket = dial(server.port, { ...options, ...atVersion(version) })
       expect(socket.setMaxSendFragment(512)).toBe(true)
       expect(await server.next()).toEqual(outcome)
     }
@@ -165,23 +165,23 @@ describe.each(VERSIONS)('a chain of certificates over %s', (version) => {
 
   it('is judged again when a client resumes its session', async () => {
     const server = await serve({ clientAuth: 'want' })
-    const first = dial(server.port, only(version))
+    const first = dial(server.port, atVersion(version))
     let session: Buffer | undefined
     first.on('session', (issued) => (session = issued))
     await echoed(first, 'x')
     await server.next()
-    dial(server.port, { ...long, ...only(version), session: session ?? first.getSession() })
+    dial(server.port, { ...long, ...atVersion(version), session: session ?? first.getSession() })
     expect(await server.next()).toMatch(TOO_LONG)
   })
 
   it('that an address shows which was trusted is verified once, and judged from then on', async () => {
     const server = await serve()
-    await once(dial(server.port, { ...alice, ...only(version) }), 'secureConnect')
+    await once(dial(server.port, { ...alice, ...atVersion(version) }), 'secureConnect')
     await server.next()
     const chain = showing(...Array.from({ length: 30 }, () => leaf))
-    dial(server.port, { ...chain, ...only(version) })
+    dial(server.port, { ...chain, ...atVersion(version) })
     expect(await server.next()).toMatch('its certificate is not trusted')
-    dial(server.port, { ...chain, ...only(version) })
+    dial(server.port, { ...chain, ...atVersion(version) })
     expect(await server.next()).toMatch(TOO_LONG)
   })
 })
@@ -281,7 +281,7 @@ it.each(VERSIONS)('a connection that was guarded can be half open, over %s', asy
     }),
   )
   closing.push(() => listener.close())
-  const socket = dial(listener.address.port, { ...alice, ...only(version) })
+  const socket = dial(listener.address.port, { ...alice, ...atVersion(version) })
   let received = ''
   socket.on('data', (bytes: Buffer) => (received += String(bytes)))
   await once(socket, 'secureConnect')
@@ -356,7 +356,7 @@ it.each(VERSIONS)('a chain that arrives byte by byte is judged and passed on, ov
       ca: pem('authority.pem'),
       checkServerIdentity: () => undefined,
       ...options,
-      ...only(version),
+      ...atVersion(version),
     }).on('error', () => {})
     void done.then((reason) => outcomes.push(reason))
     while (outcomes.length === 0) {
@@ -425,7 +425,7 @@ it('a client of TLS 1.2 that sends its key in records of one byte is known by it
     ca: pem('authority.pem'),
     checkServerIdentity: () => undefined,
     ...alice,
-    ...only('TLSv1.2'),
+    ...atVersion('TLSv1.2'),
   }).on('error', () => {})
   while (known === undefined) {
     await new Promise((resolve) => setImmediate(resolve))
@@ -441,7 +441,7 @@ it.each(VERSIONS)(
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     closing.push(() => vi.useRealTimers())
     const server = await serve()
-    const socket = dial(server.port, { ...alice, ...only(version) })
+    const socket = dial(server.port, { ...alice, ...atVersion(version) })
     const connection = (await server.next()) as Connection
     connection.pause()
     socket.write(new Uint8Array(16_384))

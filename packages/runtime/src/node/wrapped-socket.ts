@@ -16,7 +16,7 @@ export abstract class WrappedSocket extends Duplex {
     source.allowHalfOpen = true
     source.on('error', (error) => this.destroy(error))
     source.on('close', () => {
-      // Once both sides have ended, the stream closes by itself, after the reader has read the rest.
+      // After both sides have ended, Node closes the stream once its reader has read the rest.
       if (!source.readableEnded || !source.writableFinished) this.destroy()
     })
   }

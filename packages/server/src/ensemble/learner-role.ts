@@ -227,7 +227,12 @@ export class LearnerRole implements ActiveRole {
     const limitMs = READY_TICKS * settings.tickTimeMs
     const silentMs = platform.clock.monotonic() - this.#connection!.lastReceivedAt
     const isHeard = silentMs <= limitMs
-    const isApplied = database.tree.lastZxid >= this.#committedATickAgo
+    const { lastZxid } = database.tree
+    const isApplied = lastZxid >= this.#committedATickAgo
+    const isInStep = isApplied && this.#hasCaughtUp
+    const lack = isApplied
+      ? 'has not applied all that was committed before it began to serve'
+      : `${formatZxid(this.#committedATickAgo)} was committed over a tick ago`
     return [
       {
         name: 'leader',
@@ -236,12 +241,8 @@ export class LearnerRole implements ActiveRole {
       },
       {
         name: 'in-step',
-        isOk: isApplied && this.#hasCaughtUp,
-        detail: !isApplied
-          ? `applied ${formatZxid(database.tree.lastZxid)}; ${formatZxid(this.#committedATickAgo)} was committed over a tick ago`
-          : this.#hasCaughtUp
-            ? 'ok'
-            : `applied ${formatZxid(database.tree.lastZxid)}; has not applied all that was committed before it began to serve`,
+        isOk: isInStep,
+        detail: isInStep ? 'ok' : `applied ${formatZxid(lastZxid)}; ${lack}`,
       },
     ]
   }

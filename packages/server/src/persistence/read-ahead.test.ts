@@ -135,15 +135,21 @@ it('a chunk is valid while its visitor runs, also when the next one is read imme
   expect(wrong).toEqual([])
 })
 
-it('readFrom reads each byte once, a chunk ahead, and nothing behind the end', async () => {
-  const size = 3 * MIB + 5
-  const bytes = sample(size)
+/** Returns a file of some bytes, and the reads of it so far. */
+function recordedFileOf(bytes: Uint8Array) {
   const { reader } = fileOf(bytes)
   const reads: (readonly [position: number, length: number])[] = []
   const file = new ReadAheadFile({
     ...reader,
     read: (into, position) => (reads.push([position, into.length]), reader.read(into, position)),
   })
+  return { file, reads }
+}
+
+it('readFrom reads each byte once, a chunk ahead, and nothing behind the end', async () => {
+  const size = 3 * MIB + 5
+  const bytes = sample(size)
+  const { file, reads } = recordedFileOf(bytes)
   const none = new Uint8Array(0)
   let window = await file.readFrom(0, 16, none, size)
   expect([window.length, reads]).toEqual([
@@ -211,12 +217,7 @@ it('forEachChunk reads a chunk ahead while one is visited', async () => {
 
 it('reads no byte behind the end, and whole chunks of a file that grows', async () => {
   const bytes = sample(3 * MIB)
-  const { reader } = fileOf(bytes)
-  const reads: (readonly [position: number, length: number])[] = []
-  const file = new ReadAheadFile({
-    ...reader,
-    read: (into, position) => (reads.push([position, into.length]), reader.read(into, position)),
-  })
+  const { file, reads } = recordedFileOf(bytes)
   const none = new Uint8Array(0)
   await file.readFrom(MIB - 4, 2, none, MIB)
   expect(reads.splice(0)).toEqual([[MIB - 4, 4]])
@@ -225,14 +226,11 @@ it('reads no byte behind the end, and whole chunks of a file that grows', async 
     [5, MIB],
     [MIB + 5, 100],
   ])
-  const grown = new ReadAheadFile({
-    ...reader,
-    read: (into, position) => (reads.push([position, into.length]), reader.read(into, position)),
-  })
+  const { file: grown, reads: readsOfGrown } = recordedFileOf(bytes)
   await grown.readFrom(0, 16, none, MIB + 100)
   await grown.readFrom(2 * MIB, 16, none, 3 * MIB)
   await grown.readFrom(0, 16, none, 3 * MIB)
-  expect(reads).toEqual([
+  expect(readsOfGrown).toEqual([
     [0, MIB],
     [MIB, 100],
     [2 * MIB, MIB],

@@ -66,7 +66,7 @@ export const explicitEcKey = (): Buffer =>
     format: 'der',
   })
 
-/** Returns certificates in DER of which each is signed by the next, and the last one by itself. */
+/** Returns certificates in DER of which each is signed by the next. The last one is self-signed. */
 export function chainOf(links: readonly ChainLink[]): Buffer[] {
   return links.map(({ publicKey, extensions = [] }, index) => {
     const { privateKey } = links[index + 1] ?? links[index]!
