@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { LevelMonitor } from './level-monitor.ts'
 import { DATA_DIR } from './settings.ts'
 
+const FOLDER = `${DATA_DIR}/version-2`
+const LEVEL_FILE = `${FOLDER}/zabra.level`
 const ENSEMBLE = 'server.1=s1:2888:3888:participant'
 
 /** Three servers of release 2 that do not run, and what a monitor reports of them. */
@@ -34,7 +36,7 @@ class Scene {
   /** Puts levels on disks, which the monitor then sees. */
   async store(text: string, ...ids: readonly number[]): Promise<void> {
     const bytes = new TextEncoder().encode(`${text}\n`)
-    for (const id of ids) this.server(id).host.disk.install(`${DATA_DIR}/version-2/zabra.level`, bytes)
+    for (const id of ids) this.server(id).host.disk.install(LEVEL_FILE, bytes)
     await this.pass(50)
   }
 
@@ -99,9 +101,24 @@ describe('the monitor of feature levels', () => {
     await scene.pass(50)
     await scene.store('0 proposed 3', 2)
     expect(scene.violations).toEqual([
-      expect.stringContaining('s2 of release 2 has stored level 0 and 3 proposed'),
+      expect.stringContaining('s2 of release 2 has written level 0 and 3 proposed'),
       expect.stringContaining('s2 took level 3, which no release of s1 reads'),
     ])
+  })
+
+  it('accepts a level that becomes durable when a lower release is installed already', async () => {
+    const scene = new Scene()
+    const { disk } = scene.server(2).host
+    disk.makeFolder(FOLDER)
+    disk.create(LEVEL_FILE).write(0, new TextEncoder().encode('0 proposed 2\n'))
+    await scene.pass(50)
+    scene.server(2).featureLevel = 1
+    await scene.pass(50)
+    disk.file(LEVEL_FILE)!.sync(disk.file(LEVEL_FILE)!.pending)
+    disk.syncFolder(FOLDER)
+    await scene.pass(50)
+    expect(scene.violations).toEqual([])
+    expect(scene.monitor.describe()).toContain('s2 level 0 and 2 proposed')
   })
 
   it('reports an answer that a level is final, which is not on the disk of the server', () => {

@@ -1,5 +1,5 @@
 import type { SimulatedServer, SimulatedWorld } from '@zabra/testing'
-import { areSame, durableLevels, required, type Levels } from './level-file.ts'
+import { areSame, durableLevels, required, visibleLevels, type Levels } from './level-file.ts'
 
 const SAMPLE_INTERVAL_MS = 20
 /**
@@ -12,6 +12,8 @@ const BEHIND_MS = 5000
 interface Seen {
   readonly server: SimulatedServer
   levels: Levels
+  /** The level that its processes have written, durable or not. */
+  written: number
   /** The release of its process when its disk was looked at, and the highest one that it ever was. */
   release: number
   highest: number
@@ -45,11 +47,15 @@ export class LevelMonitor {
       const seen = {
         server,
         levels: durableLevels(server.host),
+        written: required(visibleLevels(server.host)),
         release,
         highest: release,
         behindSince: undefined,
       }
-      server.onReplaceDisk.push(() => (seen.levels = { finalized: 0, proposed: 0 }))
+      server.onReplaceDisk.push(() => {
+        seen.levels = { finalized: 0, proposed: 0 }
+        seen.written = 0
+      })
       return seen
     })
     this.#sample()
@@ -90,10 +96,7 @@ export class LevelMonitor {
   #look(seen: Seen): void {
     const { server } = seen
     const [before, levels] = [seen.levels, durableLevels(server.host)]
-    // The one that has written what is seen now may be over.
-    const release = Math.max(seen.release, server.featureLevel!)
-    seen.release = server.featureLevel!
-    seen.highest = Math.max(seen.highest, seen.release)
+    this.#checkWritten(seen)
     if (areSame(before, levels)) return
     seen.levels = levels
     if (levels.finalized < before.finalized)
@@ -102,10 +105,24 @@ export class LevelMonitor {
         'back',
         `has finalized level ${levels.finalized} on its disk, and had ${before.finalized}`,
       )
-    if (required(levels) > release)
-      this.#violate(server, 'too high', `of release ${release} has stored ${describeLevels(levels)}`)
     if (required(levels) > required(before)) this.#checkReleases(server, required(levels))
     if (levels.finalized > this.finalized) this.#checkStored(server, (this.finalized = levels.finalized))
+  }
+
+  /**
+   * A process writes only levels that its release reads. Judged when the level is written: what it wrote can become durable in a power cut
+   * after it has ended.
+   */
+  #checkWritten(seen: Seen): void {
+    const { server, written: before } = seen
+    const levels = visibleLevels(server.host)
+    // The one that has written what is seen now may be over.
+    const release = Math.max(seen.release, server.featureLevel!)
+    seen.written = required(levels)
+    seen.release = server.featureLevel!
+    seen.highest = Math.max(seen.highest, seen.release)
+    if (seen.written > Math.max(before, release))
+      this.#violate(server, 'too high', `of release ${release} has written ${describeLevels(levels)}`)
   }
 
   /** A level is proposed only where each member has run a release that reads it. */
