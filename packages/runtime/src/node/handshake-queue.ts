@@ -13,7 +13,7 @@ const PLACES = 64
 const PLACES_OF_ADDRESS = 32
 /** Places of a handshake in which the client has to send a second ClientHello. */
 const PLACES_OF_RETRY = 16
-/** The same for one whose certificates no guard judges: a chain takes up to seconds. */
+/** The same for one whose certificates no guard judges: a chain may take half a second. */
 const PLACES_OF_UNGUARDED = 4
 /** Milliseconds after which a handshake loses its place if others wait for it. */
 const MAX_HOLD_MS = 1000
