@@ -1,13 +1,9 @@
+import { RecentMap } from './recent-map.ts'
+
 /** Milliseconds for which a failure counts, from the first one on: then the address has another chance. */
 const FAILED_MS = 30_000
-/** Most addresses that are known to have failed. */
-const MAX_FAILED = 10_000
-/** Most addresses that are known to have shown a trusted certificate. */
-const MAX_TRUSTED = 10_000
-/** Most addresses that are known to have shown a chain of certificates that was refused. */
-const MAX_SUSPECTED = 10_000
-/** Most addresses that are known to have completed a handshake. */
-const MAX_READY = 10_000
+/** Most addresses of each kind that are known. */
+const MAX_KNOWN = 10_000
 
 /** Ranks of addresses. Where there are not enough places, connections of a higher rank come first. */
 export const Rank = { FAILED: -1, UNKNOWN: 0, TRUSTED: 1 } as const
@@ -18,14 +14,14 @@ export const Rank = { FAILED: -1, UNKNOWN: 0, TRUSTED: 1 } as const
  */
 export class AddressRecords {
   readonly #now: () => number
-  /** When a failure counts no more, by address; oldest first. */
-  readonly #failedUntil = new Map<string, number>()
-  /** The addresses of clients with trusted certificates; the one that was not seen for longest comes first. */
-  readonly #trusted = new Set<string>()
-  /** Addresses that have shown a long chain which was refused; the one that was not seen for longest comes first. */
-  readonly #suspected = new Set<string>()
-  /** Addresses that have completed a handshake; the one that was not seen for longest comes first. */
-  readonly #ready = new Set<string>()
+  /** When a failure counts no more, by address. */
+  readonly #failedUntil = new RecentMap<string, number>(MAX_KNOWN)
+  /** The addresses of clients with trusted certificates. */
+  readonly #trusted = new RecentMap<string, true>(MAX_KNOWN)
+  /** Addresses that have shown a long chain which was refused. */
+  readonly #suspected = new RecentMap<string, true>(MAX_KNOWN)
+  /** Addresses that have completed a handshake. */
+  readonly #ready = new RecentMap<string, true>(MAX_KNOWN)
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
@@ -49,12 +45,12 @@ export class AddressRecords {
 
   /** Records that a client has shown a trusted certificate. */
   trust(host: string): void {
-    addLast(this.#trusted, host, MAX_TRUSTED)
+    this.#trusted.set(host, true)
   }
 
   /** Records that a client has shown a long chain that was refused: others may share its address with a trusted one. */
   suspect(host: string): void {
-    addLast(this.#suspected, host, MAX_SUSPECTED)
+    this.#suspected.set(host, true)
   }
 
   /** Records that a connection has taken a place, and its handshake was not completed. */
@@ -62,26 +58,12 @@ export class AddressRecords {
     const now = this.#now()
     // A failure while others count would put off the next chance of a client that is far away.
     if (now < (this.#failedUntil.get(host) ?? now)) return
-    this.#failedUntil.delete(host)
     this.#failedUntil.set(host, now + FAILED_MS)
-    if (this.#failedUntil.size > MAX_FAILED) dropFirst(this.#failedUntil)
   }
 
   /** Records that a client is ready, and forgets the failures of its address. */
   succeed(host: string): void {
     this.#failedUntil.delete(host)
-    addLast(this.#ready, host, MAX_READY)
+    this.#ready.set(host, true)
   }
-}
-
-/** Adds a key as the last one, and drops the first one when there are too many. */
-function addLast(keys: Set<string>, key: string, most: number): void {
-  keys.delete(key)
-  keys.add(key)
-  if (keys.size > most) dropFirst(keys)
-}
-
-function dropFirst(keys: Map<string, unknown> | Set<string>): void {
-  const [first] = keys.keys()
-  keys.delete(first!)
 }

@@ -1,5 +1,6 @@
 import { addressBlockOf } from '../address-block.ts'
 import { AddressRecords, Rank } from './address-records.ts'
+import { RecentMap } from './recent-map.ts'
 
 /** Milliseconds of one turn of the event loop that the starts of handshakes take together; one that has begun takes its own time. */
 const MAX_TURN_MS = 3
@@ -115,7 +116,7 @@ export class HandshakeQueue {
   /** Those with handshakes, in the order of their next starts. */
   readonly #hosts = new Map<string, HostState>()
   /** When an address may start its next handshake. */
-  readonly #pausedUntil = new Map<string, number>()
+  readonly #pausedUntil = new RecentMap<string, number>(MAX_PAUSED)
   readonly #records: AddressRecords
   /** Read the first bytes of clients. */
   readonly #reads: (() => void)[] = []
@@ -202,13 +203,8 @@ export class HandshakeQueue {
     const host = addressBlockOf(address)
     const now = this.#scheduler.now()
     const from = Math.max(now, this.#pausedUntil.get(host) ?? 0)
-    this.#pausedUntil.delete(host)
     const until = from + (bytes / 1024) * PAUSE_MS_PER_KIB
     this.#pausedUntil.set(host, Math.min(until, now + MAX_PAUSE_MS))
-    if (this.#pausedUntil.size > MAX_PAUSED) {
-      const [oldest] = this.#pausedUntil.keys()
-      this.#pausedUntil.delete(oldest!)
-    }
   }
 
   #punish(state: HostState, { asksForCertificate }: Handshake, bytes: number): void {
