@@ -9,9 +9,10 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Connection, Listener } from '../network.ts'
-import { chainOf, linkOf, pemOf, type ChainLink } from './testing/client-chains.ts'
+import type { Connection } from '../network.ts'
 import type { TlsOptions } from '../tls.ts'
+import { chainOf, linkOf, pemOf, type ChainLink } from './testing/client-chains.ts'
+import { echoPort } from './testing/echo-port.ts'
 import { CertificateGuard } from './guarded-socket.ts'
 import { tlsNetwork } from './tls.ts'
 
@@ -24,43 +25,17 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** A port that asks for certificates and echoes. `next` resolves to the next accepted connection, or to why a client was refused. */
+/** Opens a port that asks for certificates and echoes. */
 async function serve(options: Partial<TlsOptions> = {}) {
-  const outcomes: (Connection | string)[] = []
-  let wake = (): void => {}
-  const note = (outcome: Connection | string): void => {
-    outcomes.push(outcome)
-    wake()
-  }
   const network = tlsNetwork({
     keyStore: store('server.pem'),
     trustStore: store('authority.pem'),
     clientAuth: 'need',
     ...options,
   })
-  const listener: Listener = await network.listen(
-    { host: '127.0.0.1', port: 0 },
-    (connection) => {
-      connection.setHandler({
-        data: (chunk) => {
-          if (!connection.write(chunk.slice())) connection.pause()
-        },
-        drain: () => connection.resume(),
-        closed() {},
-      })
-      note(connection)
-    },
-    (error) => note(error.message),
-  )
-  closing.push(() => listener.close())
-  return {
-    network,
-    port: listener.address.port,
-    async next(): Promise<Connection | string> {
-      if (outcomes.length === 0) await new Promise<void>((resolve) => (wake = resolve))
-      return outcomes.shift()!
-    },
-  }
+  const port = await echoPort(network)
+  closing.push(() => port.listener.close())
+  return { network, ...port }
 }
 
 /** Connects a client that trusts the server. */
@@ -263,31 +238,14 @@ it('the handshakes of clients that fail in the same turn are refused with the ad
 })
 
 it.each(VERSIONS)('a connection that was guarded can be half open, over %s', async (version) => {
-  const network = tlsNetwork({
-    keyStore: store('server.pem'),
-    trustStore: store('authority.pem'),
-    clientAuth: 'need',
-  })
-  const listener = await network.listen({ host: '127.0.0.1', port: 0 }, (connection) =>
-    connection.setHandler({
-      data() {},
-      drain() {},
-      closed() {},
-      ended: () => {
-        connection.write(new TextEncoder().encode('last'))
-        connection.end()
-        return true
-      },
-    }),
-  )
-  closing.push(() => listener.close())
-  const socket = dial(listener.address.port, { ...alice, ...atVersion(version) })
+  const server = await serve()
+  const socket = dial(server.port, { ...alice, ...atVersion(version) })
   let received = ''
   socket.on('data', (bytes: Buffer) => (received += String(bytes)))
   await once(socket, 'secureConnect')
-  socket.end('x')
+  socket.end('first ')
   await once(socket, 'end')
-  expect(received).toBe('last')
+  expect(received).toBe('first last')
 })
 
 it('clients that leave while they are guarded, or after it, give their places back and harm no other', async () => {

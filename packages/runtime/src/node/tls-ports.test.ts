@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener, Network } from '../network.ts'
 import type { TlsOptions } from '../tls.ts'
 import { nodeNetwork } from './network.ts'
+import { echoPort } from './testing/echo-port.ts'
 import { tlsNetwork } from './tls.ts'
 
 const path = (name: string): string => new URL(`../testdata/tls/${name}`, import.meta.url).pathname
@@ -20,31 +21,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A listener. `next` resolves to the next accepted connection, or to the reason why a client was refused. */
 async function serve(network: Network) {
-  const outcomes: (Connection | string)[] = []
-  let wake = (): void => {}
-  const note = (outcome: Connection | string): void => {
-    outcomes.push(outcome)
-    wake()
-  }
-  const listener = await network.listen(
-    { host: '127.0.0.1', port: 0 },
-    (connection) => {
-      // The handler must be set at once.
-      connection.setHandler({ data: (chunk) => connection.write(chunk.slice()), drain() {}, closed() {} })
-      note(connection)
-    },
-    (error) => note(error.message),
-  )
-  listeners.push(listener)
-  return {
-    port: listener.address.port,
-    async next(): Promise<Connection | string> {
-      if (outcomes.length === 0) await new Promise<void>((resolve) => (wake = resolve))
-      return outcomes.shift()!
-    },
-  }
+  const port = await echoPort(network)
+  listeners.push(port.listener)
+  return port
 }
 
 async function echoOf(network: Network, port: number, text: string): Promise<string> {
@@ -243,36 +223,20 @@ describe('a TLS handshake', () => {
   )
 
   it('yields a connection that can be half open, as without TLS', async () => {
-    const ended: string[] = []
-    const listener = await tlsNetwork({ keyStore: store('server.pem') }).listen(
-      { host: '127.0.0.1', port: 0 },
-      (connection) =>
-        connection.setHandler({
-          data: (chunk) => ended.push(new TextDecoder().decode(chunk)),
-          drain() {},
-          closed() {},
-          ended: () => {
-            connection.write(new TextEncoder().encode('last'))
-            connection.end()
-            return true
-          },
-        }),
-    )
-    listeners.push(listener)
-    const connection = await client.connect({ host: '127.0.0.1', port: listener.address.port })
-    const received = new Promise<string>((resolve) =>
+    const server = await serve(serverNetwork())
+    const connection = await client.connect({ host: '127.0.0.1', port: server.port })
+    let received = ''
+    await new Promise<void>((resolve) => {
       connection.setHandler({
-        data: (chunk) => resolve(new TextDecoder().decode(chunk)),
+        data: (chunk) => (received += new TextDecoder().decode(chunk)),
         drain() {},
-        closed: () => resolve('closed'),
+        closed: () => resolve(),
         ended: () => true,
-      }),
-    )
-    connection.write(new TextEncoder().encode('first'))
-    connection.end()
-    expect(await received).toBe('last')
-    expect(ended).toEqual(['first'])
-    connection.destroy()
+      })
+      connection.write(new TextEncoder().encode('first '))
+      connection.end()
+    })
+    expect(received).toBe('first last')
   })
 })
 
