@@ -114,12 +114,13 @@ export class ServerStats extends Statistics {
   restoresRateLimited = 0
   /** New sessions that were refused because there was no token for them. */
   readonly tokenDeficit = new Histogram()
+  /** Times for which the event loop was held, each over 100 ms, until the last `countHolds`. */
+  readonly holds = new Histogram()
   /** TLS handshakes are counted by the network, whose counters cannot be reset: their values at the last `srst`. */
   handshakesAtReset: Omit<HandshakeStats, 'active'> = { rejected: 0, failed: 0 }
 
   readonly #system: Pick<System, 'longHolds'>
-  readonly #holds = new Histogram()
-  /** How many holds of the process are in `#holds`, or were before a reset. */
+  /** How many holds of the process are in `holds`, or were before a reset. */
   #holdsSeen = 0
 
   constructor(system: Pick<System, 'longHolds'> = {}) {
@@ -137,12 +138,11 @@ export class ServerStats extends Statistics {
     return summaryOfBoth(this.readLatency, this.updateLatency)
   }
 
-  /** Times for which the event loop was held, each over 100 ms, until now. */
-  get holds(): Histogram {
+  /** Adds those holds of the process to `holds` that have come since the last call. */
+  countHolds(): void {
     const { count, last } = this.#system.longHolds?.() ?? { count: 0, last: [] }
-    for (const ms of last.slice(Math.max(0, last.length - (count - this.#holdsSeen)))) this.#holds.add(ms)
+    for (const ms of last.slice(Math.max(0, last.length - (count - this.#holdsSeen)))) this.holds.add(ms)
     this.#holdsSeen = count
-    return this.#holds
   }
 
   /** Records what the recovery at the start took, in milliseconds, and its transactions. */
@@ -154,20 +154,20 @@ export class ServerStats extends Statistics {
   }
 
   override reset(): void {
+    this.countHolds()
     super.reset()
     this.ensemble.reset()
     this.watches.reset()
     this.commits.reset()
-    this.holds.reset()
     this.lastResponseSize = this.minResponseSize = this.maxResponseSize = -1
   }
 
   override rotate(): void {
+    this.countHolds()
     super.rotate()
     this.ensemble.rotate()
     this.watches.rotate()
     this.commits.rotate()
-    this.holds.rotate()
     this.stages.rotate()
     for (const values of Object.values(this.startup)) values.rotate()
   }

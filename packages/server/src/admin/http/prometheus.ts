@@ -149,6 +149,7 @@ function* serverFamilies(
   const { stats } = server
   const { ensemble, startup, commits } = stats
   const stages = stats.stages.latencies
+  stats.countHolds()
   const summaries: readonly (readonly [name: string, values: Histogram])[] = [
     ['readlatency', stats.readLatency],
     ['updatelatency', stats.updateLatency],
