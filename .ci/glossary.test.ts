@@ -8,7 +8,7 @@ import { sourceFiles } from './sources.ts'
  * meaning belongs into docs/glossary.md; better still, rename the class.
  */
 const USUAL_WORDS = words(`
-  binder buffer bulk byte channel check child chunk client clock columns configuration connection context
+  buffer bulk byte channel check child chunk client clock columns configuration connection context
   counter cursor descendant disk driver error executor field file first generator handlers id immediate index
   link linked list loader logger manager map order part path pipe policy port progress queue random read reader receiver
   registry request ring rules run scheduler server splitter state store stream sum table tracker

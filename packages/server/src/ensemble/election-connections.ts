@@ -1,13 +1,4 @@
-import {
-  addressBlockOf,
-  type Address,
-  type Cancel,
-  type Clock,
-  type Connection,
-  type Listener,
-  type Logger,
-  type Network,
-} from '@zabra/runtime'
+import { addressBlockOf, type Address, type Cancel, type Connection, type Listener } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import { MEMBER_EXTENSION_BYTES } from '../core/zab/index.ts'
 import { callBackAddresses, CallBacks } from './call-backs.ts'
@@ -15,19 +6,20 @@ import { ElectionConnection, frameOf } from './election-connection.ts'
 import { encodeHello, formatAddress, HelloReader, type ReceivedHello } from './election-hello.ts'
 import { LimitedLog } from './limited-log.ts'
 import { HelloWithLoginReader } from './login-readers.ts'
+import { MemberPort, type MemberPortOptions } from './member-port.ts'
+import type { ListenAddress } from './membership.ts'
 import type { MemberSecurity } from './member-security.ts'
 import type { ClaimingPeer } from './peer-addresses.ts'
-import { PendingConnections, type Refusal } from './pending-connections.ts'
-import { PortBinder, type ListenAddress } from './port-binder.ts'
+import type { Refusal } from './pending-connections.ts'
 
 /** Options of the election connections of a server. Times are in milliseconds. */
-export interface ElectionConnectionsOptions {
+export interface ElectionConnectionsOptions extends Pick<
+  MemberPortOptions<ReceivedHello>,
+  'network' | 'clock' | 'logger' | 'maxUnidentified' | 'bindAttempts'
+> {
   readonly self: ServerId
-  readonly network: Network
   /** Makes sure that a connection belongs to the server that it claims to come from. Absent where every connection is believed. */
   readonly security?: Pick<MemberSecurity, 'acceptLogin' | 'refusalOfAccepted' | 'open' | 'isAuthenticated'>
-  readonly clock: Clock
-  readonly logger: Logger
   /** Returns the addresses on which to listen now; at least one. */
   readonly listenAddresses: () => readonly ListenAddress[]
   /** Returns the addresses that the hello announces to other servers now. */
@@ -56,13 +48,9 @@ export interface ElectionConnectionsOptions {
   readonly helloTimeoutMs: number
   readonly minBackoffMs: number
   readonly maxBackoffMs: number
-  /** The most connections that have not sent a hello; beyond these the oldest is closed. */
-  readonly maxUnidentified: number
   readonly maxUnknownServers: number
   /** How long a server that no configuration names may be silent. A looking one repeats its vote once a minute. */
   readonly maxSilenceMs: number
-  /** How often binding a port is tried, one second apart; 0 without end. */
-  readonly bindAttempts: number
 }
 
 export const electionConnectionDefaults = {
@@ -79,8 +67,6 @@ export const electionConnectionDefaults = {
   maxSilenceMs: 150_000,
   bindAttempts: 3,
 } as const
-
-const PORT = 'election port'
 
 const keyOf = ({ host = '*', port }: ListenAddress): string => `${host} ${port}`
 
@@ -133,8 +119,7 @@ interface Peer {
  */
 export class ElectionConnections {
   readonly #options: ElectionConnectionsOptions
-  readonly #pending: PendingConnections<ReceivedHello>
-  readonly #binder: PortBinder
+  readonly #port: MemberPort<ReceivedHello>
   readonly #peers = new Map<ServerId, Peer>()
   readonly #callBacks: CallBacks
   readonly #log: LimitedLog
@@ -146,30 +131,19 @@ export class ElectionConnections {
 
   constructor(options: ElectionConnectionsOptions) {
     this.#options = options
-    const { network, clock, logger, maxUnidentified, helloTimeoutMs, bindAttempts } = options
+    const { clock, logger } = options
     this.#callBacks = new CallBacks(clock)
     this.#log = new LimitedLog(clock, logger, LINES)
-    this.#pending = new PendingConnections({
-      clock,
-      logger,
-      port: PORT,
-      maxUnidentified,
-      timeoutMs: helloTimeoutMs,
+    this.#port = new MemberPort({
+      ...options,
+      port: 'election port',
+      timeoutMs: options.helloTimeoutMs,
       createReader: (connection) => {
         const login = options.security?.acceptLogin(connection, 'election')
         return login === undefined ? new HelloReader() : new HelloWithLoginReader(login)
       },
       refusal: ({ hello }, accepted) => this.#refusalOf(hello.id, accepted),
       identified: (received, connection) => this.#onIdentified(received, connection),
-    })
-    this.#binder = new PortBinder({
-      network,
-      clock,
-      logger,
-      port: PORT,
-      attempts: bindAttempts,
-      accept: (connection) => this.#accept(connection),
-      acceptFailed: (error) => this.#pending.logFailure(error),
     })
   }
 
@@ -224,9 +198,8 @@ export class ElectionConnections {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#binder.stop()
+    this.#port.close()
     for (const peer of this.#peers.values()) this.#remove(peer)
-    this.#pending.close()
     await this.#moving
     await Promise.all([...this.#listeners.values()].map(({ listener }) => listener.close()))
   }
@@ -273,7 +246,7 @@ export class ElectionConnections {
   }
 
   async #listen(at: ListenAddress): Promise<void> {
-    const listener = await this.#binder.bind(at)
+    const listener = await this.#port.bind(at)
     this.#listeners.set(keyOf(at), { at, listener })
     if (this.#isClosed) await listener.close()
   }
@@ -282,11 +255,6 @@ export class ElectionConnections {
     const open = this.#listeners.get(keyOf(at))
     this.#listeners.delete(keyOf(at))
     await open?.listener.close()
-  }
-
-  #accept(connection: Connection): void {
-    if (this.#isClosed) connection.destroy()
-    else this.#pending.add(connection)
   }
 
   #onIdentified({ hello, rest }: ReceivedHello, connection: Connection): void {
@@ -357,7 +325,7 @@ export class ElectionConnections {
     if (connection === undefined || isDialed || connection.isAuthenticated) return
     const decide = (refusal: Refusal | undefined): void => {
       if (refusal === undefined || peer.connection !== connection) return
-      this.#pending.logRejection(connection.remote, refusal)
+      this.#port.logRejection(connection.remote, refusal)
       this.#remove(peer)
     }
     const refusal = this.#options.addressRefusal(id, connection)

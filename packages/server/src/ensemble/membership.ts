@@ -15,7 +15,12 @@ import {
 import { readConfigurationNode, writeConfigurationNode, type Tree } from '../core/tree/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { loadConfigurations, writeActive, writeProposed } from './configuration-files.ts'
-import type { ListenAddress } from './port-binder.ts'
+
+/** Where to listen: on all interfaces when there is no host. */
+export interface ListenAddress {
+  readonly host?: string
+  readonly port: number
+}
 
 /** Holds the configurations that a member knows, in memory and on disk. A standalone server is its only member. */
 export class Membership {

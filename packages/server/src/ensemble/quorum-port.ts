@@ -1,13 +1,5 @@
 import { ProtocolError } from '@zabra/protocol'
-import {
-  NetworkError,
-  type Address,
-  type Clock,
-  type Connection,
-  type Listener,
-  type Logger,
-  type Network,
-} from '@zabra/runtime'
+import { NetworkError, type Address, type Connection, type Listener } from '@zabra/runtime'
 import {
   decodeLearnerInfo,
   decodeMemberExtension,
@@ -20,39 +12,19 @@ import type { ServerId } from '../core/quorum/index.ts'
 import type { MemberContext } from './context.ts'
 import { LoginFirstReader } from './login-readers.ts'
 import type { LoginReader } from './member-login.ts'
-import { PendingConnections, type IdentificationReader, type Refusal } from './pending-connections.ts'
-import { PortBinder, type ListenAddress } from './port-binder.ts'
+import { MemberPort, type MemberPortOptions } from './member-port.ts'
+import type { ListenAddress } from './membership.ts'
+import type { IdentificationReader, Refusal } from './pending-connections.ts'
 
 /** Options of a quorum port. Times are in milliseconds. */
-export interface QuorumPortOptions {
-  readonly network: Network
-  readonly clock: Clock
-  readonly logger: Logger
+export interface QuorumPortOptions extends Omit<MemberPortOptions<QuorumPacket>, 'port' | 'createReader'> {
   readonly listen: readonly ListenAddress[]
-  /** How often binding is tried, one second apart. */
-  readonly bindAttempts: number
-  /** The most connections that have not identified themselves; beyond these the oldest is closed. */
-  readonly maxUnidentified: number
-  /** How long a connection may take to send its first packet. */
-  readonly firstPacketTimeoutMs: number
   /** Returns the reader of the login that comes first on a connection; undefined where none is asked for. */
   readonly acceptLogin?: (connection: Connection) => LoginReader | undefined
-  /** Returns, or resolves to, why the learner that this packet identifies is refused; undefined when it is not. */
-  readonly refusal?: (
-    packet: QuorumPacket,
-    connection: Connection,
-  ) => Refusal | undefined | Promise<Refusal | undefined>
-  /** Called when a learner has identified itself. The connection belongs to the callee from then on. */
-  readonly identified: (packet: QuorumPacket, connection: Connection) => void
 }
 
-export const quorumPortDefaults = {
-  bindAttempts: 3,
-  maxUnidentified: 64,
-  firstPacketTimeoutMs: 5000,
-} as const
+export const quorumPortDefaults = { bindAttempts: 3, maxUnidentified: 64, timeoutMs: 5000 } as const
 
-const PORT = 'quorum port'
 /** The longest first packet that is read; a valid one has 44 bytes. */
 const MAX_FIRST_PACKET_BYTES = 1024
 /** The length of a packet without data and identities. */
@@ -64,36 +36,20 @@ const BARE_PACKET_BYTES = 20
  */
 export class QuorumPort {
   readonly #options: QuorumPortOptions
-  readonly #pending: PendingConnections<QuorumPacket>
-  readonly #binder: PortBinder
+  readonly #port: MemberPort<QuorumPacket>
   readonly #listeners: Listener[] = []
   #isClosed = false
 
   constructor(options: QuorumPortOptions) {
     this.#options = options
-    const { network, clock, logger, maxUnidentified, firstPacketTimeoutMs, bindAttempts, refusal } = options
-    this.#pending = new PendingConnections({
-      clock,
-      logger,
-      port: PORT,
-      maxUnidentified,
-      timeoutMs: firstPacketTimeoutMs,
+    this.#port = new MemberPort({
+      ...options,
+      port: 'quorum port',
       createReader: (connection) => {
         const login = options.acceptLogin?.(connection)
         const reader = new FirstPacketReader()
         return login === undefined ? reader : new LoginFirstReader(login, reader)
       },
-      ...(refusal === undefined ? {} : { refusal }),
-      identified: options.identified,
-    })
-    this.#binder = new PortBinder({
-      network,
-      clock,
-      logger,
-      port: PORT,
-      attempts: bindAttempts,
-      accept: (connection) => this.#accept(connection),
-      acceptFailed: (error) => this.#pending.logFailure(error),
     })
   }
 
@@ -101,7 +57,7 @@ export class QuorumPort {
   async open(): Promise<void> {
     try {
       for (const at of this.#options.listen) {
-        const listener = await this.#binder.bind(at)
+        const listener = await this.#port.bind(at)
         this.#listeners.push(listener)
         if (this.#isClosed) throw new NetworkError('The quorum port was closed while it opened', 'ABORT_ERR')
       }
@@ -117,19 +73,13 @@ export class QuorumPort {
 
   /** The number of connections that have not identified themselves. */
   get unidentified(): number {
-    return this.#pending.size
+    return this.#port.unidentified
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#binder.stop()
-    this.#pending.close()
+    this.#port.close()
     await Promise.all(this.#listeners.map((listener) => listener.close()))
-  }
-
-  #accept(connection: Connection): void {
-    if (this.#isClosed) connection.destroy()
-    else this.#pending.add(connection)
   }
 }
 
