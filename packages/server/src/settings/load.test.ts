@@ -505,12 +505,11 @@ describe('TLS and WebSocket ports', () => {
     })
   })
 
-  test('an empty password means none', () => {
-    const { settings, findings } = load(
-      file('secureClientPort=2281', ...keys, 'ssl.keyStore.password=', 'ssl.trustStore.password='),
-    )
+  test.each(['ssl', 'ssl.quorum', 'admin.ssl'])('an empty password of the files of %s means none', (port) => {
+    const passwords = [`${port}.keyStore.password=`, `${port}.trustStore.password=`]
+    const { settings, findings } = load(file('secureClientPort=2281', ...keys, ...passwords))
     expect(findings).toEqual([])
-    expect([settings?.sslKeyStorePassword, settings?.sslTrustStorePassword]).toEqual(['', ''])
+    expect(Object.values(settings ?? {}).filter((value) => value === '')).toEqual(['', ''])
   })
 
   test('a TLS configuration of ZooKeeper loads without findings', () => {

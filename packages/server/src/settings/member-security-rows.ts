@@ -4,6 +4,7 @@ import {
   list,
   oneOf,
   optional,
+  password,
   pattern,
   regularExpression,
   someOf,
@@ -19,8 +20,8 @@ const group = 'Security between members'
 const location = (what: string) =>
   ({ type: optional(text('a file')), isPath: true, defaultValue: undefined, defaultText: what }) as const
 
-const password = {
-  type: optional(text('a password')),
+const storePassword = {
+  type: optional(password()),
   defaultValue: undefined,
   defaultText: 'none',
   isSecret: true,
@@ -61,7 +62,7 @@ export const memberSecurityRows = {
     group,
     key: 'ssl.quorum.keyStore.password',
     property: 'zookeeper.ssl.quorum.keyStore.password',
-    ...password,
+    ...storePassword,
     description: 'Password of that file.',
   }),
   quorumKeyStorePasswordPath: row({
@@ -92,7 +93,7 @@ export const memberSecurityRows = {
     group,
     key: 'ssl.quorum.trustStore.password',
     property: 'zookeeper.ssl.quorum.trustStore.password',
-    ...password,
+    ...storePassword,
     description: 'Password of that file.',
   }),
   quorumTrustStorePasswordPath: row({
