@@ -6,7 +6,6 @@ import {
   list,
   oneOf,
   optional,
-  password,
   pattern,
   port,
   someOf,
@@ -14,8 +13,10 @@ import {
   size,
 } from './value-types.ts'
 import { row } from './row.ts'
+import { storeRows } from './store-rows.ts'
 
 const group = 'Admin server'
+const stores = storeRows(group, 'admin.ssl', { isOwn: true })
 /** Two years, which is what lists of such hosts in browsers ask for. */
 const MAX_HSTS_MS = 730 * 86_400_000
 /** The provider of Apache ZooKeeper that opens a port for Prometheus. */
@@ -234,20 +235,22 @@ export const adminRows = {
     description:
       'Whether callers of the HTTP port are asked for a certificate: `want` refuses one that is not trusted, `need` also a missing one. Roles such as `x509:CN=ops*` need `want` or `need`.',
   }),
-  adminKeyStoreLocation: storeLocation(
+  adminKeyStoreLocation: stores.location(
     'keyStore',
+    '`ssl.quorum.keyStore.location`, else `ssl.keyStore.location`',
     'File with the private key and the certificate of the HTTP port: PKCS #12 or PEM.',
   ),
-  adminKeyStorePassword: storePassword('keyStore'),
-  adminKeyStorePasswordPath: storePasswordPath('keyStore'),
-  adminKeyStoreType: storeFormat('keyStore'),
-  adminTrustStoreLocation: storeLocation(
+  adminKeyStorePassword: stores.password('keyStore'),
+  adminKeyStorePasswordPath: stores.passwordPath('keyStore'),
+  adminKeyStoreType: stores.type('keyStore', 'Format of the file.'),
+  adminTrustStoreLocation: stores.location(
     'trustStore',
+    '`ssl.quorum.trustStore.location`, else `ssl.trustStore.location`',
     'File with the authorities that sign the certificates of callers: PKCS #12 or PEM.',
   ),
-  adminTrustStorePassword: storePassword('trustStore'),
-  adminTrustStorePasswordPath: storePasswordPath('trustStore'),
-  adminTrustStoreType: storeFormat('trustStore'),
+  adminTrustStorePassword: stores.password('trustStore'),
+  adminTrustStorePasswordPath: stores.passwordPath('trustStore'),
+  adminTrustStoreType: stores.type('trustStore', 'Format of the file.'),
   metricsProvider: row({
     group,
     key: 'metricsProvider.className',
@@ -324,60 +327,5 @@ function role(name: string, mayDo: string) {
     defaultValue: [] as readonly string[],
     defaultText: 'none',
     description: `Callers who ${mayDo}.`,
-  })
-}
-
-type StoreName = 'keyStore' | 'trustStore'
-
-function storeLocation(store: StoreName, description: string) {
-  return row({
-    group,
-    key: `admin.ssl.${store}.location`,
-    isOwn: true,
-    type: optional(text('a file')),
-    defaultValue: undefined,
-    defaultText: `\`ssl.quorum.${store}.location\`, else \`ssl.${store}.location\``,
-    description,
-    isPath: true,
-    ...(store === 'keyStore' ? { isSecretFile: true } : {}),
-  })
-}
-
-function storePassword(store: StoreName) {
-  return row({
-    group,
-    key: `admin.ssl.${store}.password`,
-    isOwn: true,
-    type: optional(password()),
-    defaultValue: undefined,
-    defaultText: 'none',
-    description: 'Password of that file.',
-    isSecret: true,
-  })
-}
-
-function storePasswordPath(store: StoreName) {
-  return row({
-    group,
-    key: `admin.ssl.${store}.passwordPath`,
-    isOwn: true,
-    type: optional(text('a file')),
-    defaultValue: undefined,
-    defaultText: 'none',
-    description: `File with the password, which takes precedence over \`admin.ssl.${store}.password\`.`,
-    isPath: true,
-    isSecretFile: true,
-  })
-}
-
-function storeFormat(store: StoreName) {
-  return row({
-    group,
-    key: `admin.ssl.${store}.type`,
-    isOwn: true,
-    type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
-    defaultValue: undefined,
-    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
-    description: 'Format of the file.',
   })
 }

@@ -4,7 +4,6 @@ import {
   list,
   oneOf,
   optional,
-  password,
   pattern,
   regularExpression,
   someOf,
@@ -14,20 +13,14 @@ import {
   users,
 } from './value-types.ts'
 import { row } from './row.ts'
+import { storeRows } from './store-rows.ts'
 
 const group = 'Security between members'
 
 const location = (what: string) =>
   ({ type: optional(text('a file')), isPath: true, defaultValue: undefined, defaultText: what }) as const
 
-const storePassword = {
-  type: optional(password()),
-  defaultValue: undefined,
-  defaultText: 'none',
-  isSecret: true,
-} as const
-
-const storeType = optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS'))
+const stores = storeRows(group, 'ssl.quorum')
 
 /** TLS and logins on the ports for elections, for followers and for observers. */
 export const memberSecurityRows = {
@@ -49,70 +42,25 @@ export const memberSecurityRows = {
     description:
       'Accepts connections of other members with and without TLS; the first byte of a connection decides. For the time of the change to TLS: it leaves the ports open.',
   }),
-  quorumKeyStoreLocation: row({
-    group,
-    key: 'ssl.quorum.keyStore.location',
-    property: 'zookeeper.ssl.quorum.keyStore.location',
-    ...location('none; needed for `sslQuorum` and `portUnification`'),
-    isSecretFile: true,
-    description:
-      'File with the private key of this member, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
-  }),
-  quorumKeyStorePassword: row({
-    group,
-    key: 'ssl.quorum.keyStore.password',
-    property: 'zookeeper.ssl.quorum.keyStore.password',
-    ...storePassword,
-    description: 'Password of that file.',
-  }),
-  quorumKeyStorePasswordPath: row({
-    group,
-    key: 'ssl.quorum.keyStore.passwordPath',
-    property: 'zookeeper.ssl.quorum.keyStore.passwordPath',
-    ...location('none'),
-    isSecretFile: true,
-    description: 'File with the password, which takes precedence over `ssl.quorum.keyStore.password`.',
-  }),
-  quorumKeyStoreType: row({
-    group,
-    key: 'ssl.quorum.keyStore.type',
-    property: 'zookeeper.ssl.quorum.keyStore.type',
-    type: storeType,
-    defaultValue: undefined,
-    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
-    description: 'Format of the file. JKS and BCFKS are rejected with the command that converts them.',
-  }),
-  quorumTrustStoreLocation: row({
-    group,
-    key: 'ssl.quorum.trustStore.location',
-    property: 'zookeeper.ssl.quorum.trustStore.location',
-    ...location('none; needed for `sslQuorum` and `portUnification`'),
-    description: 'File with the certificates of the authorities that sign those of members: PEM or PKCS #12.',
-  }),
-  quorumTrustStorePassword: row({
-    group,
-    key: 'ssl.quorum.trustStore.password',
-    property: 'zookeeper.ssl.quorum.trustStore.password',
-    ...storePassword,
-    description: 'Password of that file.',
-  }),
-  quorumTrustStorePasswordPath: row({
-    group,
-    key: 'ssl.quorum.trustStore.passwordPath',
-    property: 'zookeeper.ssl.quorum.trustStore.passwordPath',
-    ...location('none'),
-    isSecretFile: true,
-    description: 'File with the password, which takes precedence over `ssl.quorum.trustStore.password`.',
-  }),
-  quorumTrustStoreType: row({
-    group,
-    key: 'ssl.quorum.trustStore.type',
-    property: 'zookeeper.ssl.quorum.trustStore.type',
-    type: storeType,
-    defaultValue: undefined,
-    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
-    description: 'Format of the file.',
-  }),
+  quorumKeyStoreLocation: stores.location(
+    'keyStore',
+    'none; needed for `sslQuorum` and `portUnification`',
+    'File with the private key of this member, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
+  ),
+  quorumKeyStorePassword: stores.password('keyStore'),
+  quorumKeyStorePasswordPath: stores.passwordPath('keyStore'),
+  quorumKeyStoreType: stores.type(
+    'keyStore',
+    'Format of the file. JKS and BCFKS are rejected with the command that converts them.',
+  ),
+  quorumTrustStoreLocation: stores.location(
+    'trustStore',
+    'none; needed for `sslQuorum` and `portUnification`',
+    'File with the certificates of the authorities that sign those of members: PEM or PKCS #12.',
+  ),
+  quorumTrustStorePassword: stores.password('trustStore'),
+  quorumTrustStorePasswordPath: stores.passwordPath('trustStore'),
+  quorumTrustStoreType: stores.type('trustStore', 'Format of the file.'),
   quorumTlsProtocol: row({
     group,
     key: 'ssl.quorum.protocol',

@@ -5,7 +5,6 @@ import {
   regularExpression,
   list,
   optional,
-  password,
   pattern,
   port,
   size,
@@ -13,13 +12,13 @@ import {
   integer,
 } from './value-types.ts'
 import { row } from './row.ts'
+import { storeRows } from './store-rows.ts'
 
 const versions = someOf('TLSv1.2', 'TLSv1.3')
 
 const group = 'TLS and WebSockets'
 
-const location = (what: string) =>
-  ({ type: optional(text('a file')), isPath: true, defaultValue: undefined, defaultText: what }) as const
+const stores = storeRows(group, 'ssl')
 
 /** The ports with TLS and for WebSockets. */
 export const transportRows = {
@@ -39,76 +38,25 @@ export const transportRows = {
     defaultText: 'all interfaces',
     description: 'Address of the TLS port.',
   }),
-  sslKeyStoreLocation: row({
-    group,
-    key: 'ssl.keyStore.location',
-    property: 'zookeeper.ssl.keyStore.location',
-    ...location('none; needed for TLS'),
-    isSecretFile: true,
-    description:
-      'File with the private key, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
-  }),
-  sslKeyStorePassword: row({
-    group,
-    key: 'ssl.keyStore.password',
-    property: 'zookeeper.ssl.keyStore.password',
-    type: optional(password()),
-    defaultValue: undefined,
-    defaultText: 'none',
-    isSecret: true,
-    description: 'Password of that file.',
-  }),
-  sslKeyStorePasswordPath: row({
-    group,
-    key: 'ssl.keyStore.passwordPath',
-    property: 'zookeeper.ssl.keyStore.passwordPath',
-    ...location('none'),
-    isSecretFile: true,
-    description: 'File with the password, which takes precedence over `ssl.keyStore.password`.',
-  }),
-  sslKeyStoreType: row({
-    group,
-    key: 'ssl.keyStore.type',
-    property: 'zookeeper.ssl.keyStore.type',
-    type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
-    defaultValue: undefined,
-    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
-    description: 'Format of the file. JKS and BCFKS are rejected with the command that converts them.',
-  }),
-  sslTrustStoreLocation: row({
-    group,
-    key: 'ssl.trustStore.location',
-    property: 'zookeeper.ssl.trustStore.location',
-    ...location('none; needed unless `ssl.clientAuth=none`'),
-    description: 'File with the certificates of the authorities that sign those of clients: PEM or PKCS #12.',
-  }),
-  sslTrustStorePassword: row({
-    group,
-    key: 'ssl.trustStore.password',
-    property: 'zookeeper.ssl.trustStore.password',
-    type: optional(password()),
-    defaultValue: undefined,
-    defaultText: 'none',
-    isSecret: true,
-    description: 'Password of that file.',
-  }),
-  sslTrustStorePasswordPath: row({
-    group,
-    key: 'ssl.trustStore.passwordPath',
-    property: 'zookeeper.ssl.trustStore.passwordPath',
-    ...location('none'),
-    isSecretFile: true,
-    description: 'File with the password, which takes precedence over `ssl.trustStore.password`.',
-  }),
-  sslTrustStoreType: row({
-    group,
-    key: 'ssl.trustStore.type',
-    property: 'zookeeper.ssl.trustStore.type',
-    type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
-    defaultValue: undefined,
-    defaultText: 'as `ssl.keyStore.type`',
-    description: 'Format of the file.',
-  }),
+  sslKeyStoreLocation: stores.location(
+    'keyStore',
+    'none; needed for TLS',
+    'File with the private key, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
+  ),
+  sslKeyStorePassword: stores.password('keyStore'),
+  sslKeyStorePasswordPath: stores.passwordPath('keyStore'),
+  sslKeyStoreType: stores.type(
+    'keyStore',
+    'Format of the file. JKS and BCFKS are rejected with the command that converts them.',
+  ),
+  sslTrustStoreLocation: stores.location(
+    'trustStore',
+    'none; needed unless `ssl.clientAuth=none`',
+    'File with the certificates of the authorities that sign those of clients: PEM or PKCS #12.',
+  ),
+  sslTrustStorePassword: stores.password('trustStore'),
+  sslTrustStorePasswordPath: stores.passwordPath('trustStore'),
+  sslTrustStoreType: stores.type('trustStore', 'Format of the file.', 'as `ssl.keyStore.type`'),
   sslProtocol: row({
     group,
     key: 'ssl.protocol',
@@ -166,7 +114,10 @@ export const transportRows = {
   sslCrlLocation: row({
     group,
     key: 'ssl.crl.location',
-    ...location('none; needed for `ssl.crl=true`'),
+    type: optional(text('a file')),
+    isPath: true,
+    defaultValue: undefined,
+    defaultText: 'none; needed for `ssl.crl=true`',
     apacheDefault: 'not supported: Java fetches the lists that certificates name',
     description:
       'File with the certificate revocation list of every authority in a chain, PEM or DER. It is reloaded like the other files; when a list has expired, no client certificate is accepted.',
