@@ -1,4 +1,5 @@
 import type { Cancel, CertificateStore, OwnCertificate, Platform, TlsNetwork } from '@zabra/runtime'
+import type { ServerSettings } from '../settings/index.ts'
 
 /** Milliseconds between two checks of the certificate files for changes. */
 const RELOAD_INTERVAL_MS = 10_000
@@ -6,14 +7,19 @@ const DAY_MS = 86_400_000
 /** Time before the end of a certificate from which on a line says so each day. */
 const ENDS_SOON_MS = 14 * DAY_MS
 
-/** Returns the store at a path with its other settings; undefined without a path. */
+/** Returns a store of one kind of ports, by the begin of the names of its settings; undefined without a file. */
 export function storeOf(
-  path: string | undefined,
-  type: CertificateStore['type'],
-  password: string | undefined,
-  passwordPath: string | undefined,
+  settings: ServerSettings,
+  store: `${'ssl' | 'quorum' | 'admin'}${'KeyStore' | 'TrustStore'}`,
 ): CertificateStore | undefined {
-  return path === undefined ? undefined : { path, type, password, passwordPath }
+  const path = settings[`${store}Location`]
+  if (path === undefined) return undefined
+  return {
+    path,
+    type: settings[`${store}Type`],
+    password: settings[`${store}Password`],
+    passwordPath: settings[`${store}PasswordPath`],
+  }
 }
 
 /** Reads the certificate files of a network again while it runs, on a schedule and on request, and logs the result. */

@@ -209,26 +209,14 @@ export function clientTlsOptions(settings: ServerSettings): TlsOptions | undefin
   const isMixed = clientPort !== undefined && portUnification
   if (!isMixed && secureClientPort === undefined && (webSocketPort === undefined || !webSocketSecure))
     return undefined
-  const { sslKeyStoreLocation, sslTrustStoreLocation, sslCipherSuites, sslClientAuth, tlsHandshakeLimit } =
-    settings
   return {
-    keyStore: storeOf(
-      sslKeyStoreLocation,
-      settings.sslKeyStoreType,
-      settings.sslKeyStorePassword,
-      settings.sslKeyStorePasswordPath,
-    ),
-    trustStore: storeOf(
-      sslTrustStoreLocation,
-      settings.sslTrustStoreType,
-      settings.sslTrustStorePassword,
-      settings.sslTrustStorePasswordPath,
-    ),
+    keyStore: storeOf(settings, 'sslKeyStore'),
+    trustStore: storeOf(settings, 'sslTrustStore'),
     revocationList: settings.sslCrl ? settings.sslCrlLocation : undefined,
     versions: settings.sslEnabledProtocols,
-    ciphers: sslCipherSuites,
-    clientAuth: sslClientAuth,
-    handshakeLimit: Math.max(0, tlsHandshakeLimit),
+    ciphers: settings.sslCipherSuites,
+    clientAuth: settings.sslClientAuth,
+    handshakeLimit: Math.max(0, settings.tlsHandshakeLimit),
     handshakeTimeoutMs: settings.sessionlessTimeoutMs,
   }
 }

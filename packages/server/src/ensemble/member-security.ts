@@ -268,18 +268,8 @@ export const memberTlsOptions = (settings: ServerSettings): TlsOptions | undefin
   usesQuorumTls(settings) ? tlsOptionsOf(settings) : undefined
 
 const tlsOptionsOf = (settings: ServerSettings): TlsOptions => ({
-  keyStore: storeOf(
-    settings.quorumKeyStoreLocation,
-    settings.quorumKeyStoreType,
-    settings.quorumKeyStorePassword,
-    settings.quorumKeyStorePasswordPath,
-  ),
-  trustStore: storeOf(
-    settings.quorumTrustStoreLocation,
-    settings.quorumTrustStoreType,
-    settings.quorumTrustStorePassword,
-    settings.quorumTrustStorePasswordPath,
-  ),
+  keyStore: storeOf(settings, 'quorumKeyStore'),
+  trustStore: storeOf(settings, 'quorumTrustStore'),
   revocationList: settings.quorumCrl ? settings.quorumCrlLocation : undefined,
   versions: settings.quorumEnabledProtocols,
   ciphers: settings.quorumCipherSuites,

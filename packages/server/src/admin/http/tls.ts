@@ -23,43 +23,13 @@ export const adminTlsOptions = (settings: ServerSettings): TlsOptions | undefine
 /** The stores of the HTTP port come before those of members, as in Apache ZooKeeper, and those before the ones of clients. */
 const tlsOptionsOf = (settings: ServerSettings): TlsOptions => ({
   keyStore:
-    storeOf(
-      settings.adminKeyStoreLocation,
-      settings.adminKeyStoreType,
-      settings.adminKeyStorePassword,
-      settings.adminKeyStorePasswordPath,
-    ) ??
-    storeOf(
-      settings.quorumKeyStoreLocation,
-      settings.quorumKeyStoreType,
-      settings.quorumKeyStorePassword,
-      settings.quorumKeyStorePasswordPath,
-    ) ??
-    storeOf(
-      settings.sslKeyStoreLocation,
-      settings.sslKeyStoreType,
-      settings.sslKeyStorePassword,
-      settings.sslKeyStorePasswordPath,
-    ),
+    storeOf(settings, 'adminKeyStore') ??
+    storeOf(settings, 'quorumKeyStore') ??
+    storeOf(settings, 'sslKeyStore'),
   trustStore:
-    storeOf(
-      settings.adminTrustStoreLocation,
-      settings.adminTrustStoreType,
-      settings.adminTrustStorePassword,
-      settings.adminTrustStorePasswordPath,
-    ) ??
-    storeOf(
-      settings.quorumTrustStoreLocation,
-      settings.quorumTrustStoreType,
-      settings.quorumTrustStorePassword,
-      settings.quorumTrustStorePasswordPath,
-    ) ??
-    storeOf(
-      settings.sslTrustStoreLocation,
-      settings.sslTrustStoreType,
-      settings.sslTrustStorePassword,
-      settings.sslTrustStorePasswordPath,
-    ),
+    storeOf(settings, 'adminTrustStore') ??
+    storeOf(settings, 'quorumTrustStore') ??
+    storeOf(settings, 'sslTrustStore'),
   clientAuth: settings.adminNeedClientAuth ? 'need' : settings.adminClientAuth,
   handshakeLimit: settings.adminMaxConnections,
   // Silent connections must not keep probes out: a refused probe restarts a healthy server.
