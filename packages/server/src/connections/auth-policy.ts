@@ -61,18 +61,20 @@ export class AuthPolicy {
 
   /** Returns the identities of a TLS client certificate; none without a certificate. */
   identitiesOf(peer: PeerIdentity | undefined): readonly Identity[] {
-    if (peer === undefined) return []
-    const settings = this.#settings
-    return identitiesOfCertificate(peer, {
-      superUser: settings.x509SuperUser,
-      idType: settings.x509IdType,
-      sanType: settings.x509SanType,
-      sanMatch: settings.x509SanMatch,
-      sanExtract: settings.x509SanExtract,
-      sanGroup: settings.x509SanGroup,
-    })
+    return peer === undefined ? [] : certificateIdentities(peer, this.#settings)
   }
 }
+
+/** Returns the identities of a TLS client certificate by the settings, at ports for clients and for HTTP. */
+export const certificateIdentities = (peer: PeerIdentity, settings: ServerSettings): readonly Identity[] =>
+  identitiesOfCertificate(peer, {
+    superUser: settings.x509SuperUser,
+    idType: settings.x509IdType,
+    sanType: settings.x509SanType,
+    sanMatch: settings.x509SanMatch,
+    sanExtract: settings.x509SanExtract,
+    sanGroup: settings.x509SanGroup,
+  })
 
 const charsOf = (identities: readonly Identity[]): number =>
   identities.reduce((sum, { scheme, id }) => sum + scheme.length + id.length, 0)

@@ -1,12 +1,7 @@
 import { sha256 } from '@zabra/protocol'
 import { addressBlockOf, type Clock, type HttpRequest } from '@zabra/runtime'
-import {
-  addIdentities,
-  authenticate,
-  identitiesOfCertificate,
-  ipMatches,
-  isLoopback,
-} from '../../core/auth/index.ts'
+import { certificateIdentities } from '../../connections/auth-policy.ts'
+import { addIdentities, authenticate, ipMatches, isLoopback } from '../../core/auth/index.ts'
 import type { Identity } from '../../core/types.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { AdminTokens } from './tokens.ts'
@@ -114,7 +109,7 @@ export class AdminAccess {
 
   #authenticate(request: HttpRequest): Proved {
     const { authorization } = request.headers
-    const certificate = request.peer && identitiesOfCertificate(request.peer, x509RulesOf(this.#settings))
+    const certificate = request.peer && certificateIdentities(request.peer, this.#settings)
     if (typeof authorization !== 'string') return { certificate, header: undefined }
     const [scheme = '', data, ...rest] = authorization.trim().split(/ +/)
     if (rest.length > 0) return { certificate, header: 'refused' }
@@ -274,16 +269,5 @@ function decodeBase64(text: string): string {
     return new TextDecoder().decode(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)))
   } catch {
     return ''
-  }
-}
-
-function x509RulesOf(settings: ServerSettings): Parameters<typeof identitiesOfCertificate>[1] {
-  return {
-    superUser: settings.x509SuperUser,
-    idType: settings.x509IdType,
-    sanType: settings.x509SanType,
-    sanMatch: settings.x509SanMatch,
-    sanExtract: settings.x509SanExtract,
-    sanGroup: settings.x509SanGroup,
   }
 }
