@@ -7,9 +7,8 @@ import {
   type DiskReader,
   type Logger,
 } from '@zabra/runtime'
-import { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { LOG_HEADER_BYTES, recover, scanLog, type Pause, type Recovery } from '../persistence/index.ts'
+import { LOG_HEADER_BYTES, readData, scanLog, type Pause, type Recovery } from '../persistence/index.ts'
 import { FEATURE_LEVEL } from '../version.ts'
 import { openPiece, type BackupChain, type BackupStore } from './catalog.ts'
 import { BackupError, BackupUsageError } from './errors.ts'
@@ -50,16 +49,12 @@ export async function loadBackup(
   const disk = new BackupDisk(store)
   disk.add(chain.snapshot.file, { manifest: chain.snapshot })
   for (const file of await logFilesOf(store, chain, upTo)) disk.add(file.name, file)
-  const recovery = await recover({
+  const recovery = await readData({
     dataDir: FOLDER,
     dataLogDir: FOLDER,
     disk: disk as unknown as Disk,
     logger,
     compression,
-    autoCreate: false,
-    trustEmptySnapshot: false,
-    createTree: () => new Tree({ digest: true, extendedTypes: true }),
-    upTo: Infinity,
     pause,
   })
   if (recovery.lastZxid === upTo) return { ...recovery, level }

@@ -1,7 +1,7 @@
 import { formatZxid, ProtocolError } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
 import type { SessionMap } from '../core/session-map.ts'
-import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
+import { OPEN_ACL_ID, Tree } from '../core/tree/index.ts'
 import type { Digest, Zxid } from '../core/types.ts'
 import { openDataFolders, removeTemporaryFiles, type DataFolders } from './data-folders.ts'
 import { DamageError, RecoveryError } from './errors.ts'
@@ -130,6 +130,18 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     firstAboveLimit: replay.firstAboveLimit,
   }
 }
+
+/** Does the same for a program that is no server, and changes no file. */
+export const readData = (
+  options: Pick<RecoveryOptions, 'disk' | 'logger' | 'compression' | 'dataDir' | 'dataLogDir' | 'pause'>,
+): Promise<Recovery> =>
+  recover({
+    ...options,
+    autoCreate: false,
+    trustEmptySnapshot: false,
+    createTree: () => new Tree({ digest: true, extendedTypes: true }),
+    upTo: Infinity,
+  })
 
 /**
  * Throws a `RecoveryError` for a file whose name holds a zxid beyond `Number.MAX_SAFE_INTEGER`: it would always be the newest, and

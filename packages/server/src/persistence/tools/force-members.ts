@@ -8,10 +8,10 @@ import {
   type EnsembleConfiguration,
   type ServerId,
 } from '../../core/quorum/index.ts'
-import { readConfigurationNode, Tree, writeConfigurationNode } from '../../core/tree/index.ts'
+import { readConfigurationNode, writeConfigurationNode } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import { readEpochs } from '../epoch-files.ts'
-import { beginNextCluster, dataFoldersOf, recover, RecoveryError } from '../index.ts'
+import { beginNextCluster, dataFoldersOf, readData, RecoveryError } from '../index.ts'
 import { dynamicFilesIn } from './dynamic-files.ts'
 import type { DatabaseLocation } from './read-database.ts'
 import { replaceData } from './replace-data.ts'
@@ -36,7 +36,7 @@ interface Tools {
   readonly logger: Logger
 }
 
-/** Reads the data of a stopped member, as a server does at a start, and changes nothing. Rejects as `recover` does. */
+/** Reads the data of a stopped member, as a server does at a start, and changes nothing. Rejects as `readData` does. */
 export async function readMemberState(location: DatabaseLocation, tools: Tools): Promise<MemberState> {
   return (await load(location, tools)).state
 }
@@ -128,17 +128,7 @@ function membersOf(
 }
 
 async function load(location: DatabaseLocation, { disk, compression, logger }: Tools) {
-  const recovery = await recover({
-    ...location,
-    disk,
-    logger,
-    compression,
-    autoCreate: false,
-    trustEmptySnapshot: false,
-    createTree: () => new Tree({ digest: true, extendedTypes: true }),
-    upTo: Infinity,
-  })
-  const { tree, sessions, lastZxid, wasEmpty } = recovery
+  const { tree, sessions, lastZxid, wasEmpty } = await readData({ ...location, disk, logger, compression })
   const folder = dataFoldersOf(location).snapshots
   if (wasEmpty)
     throw new RecoveryError('Expected the data of a member, got none', folder, 'Name its data folder.')

@@ -1,7 +1,6 @@
 import type { Compression, Disk, Logger } from '@zabra/runtime'
-import { Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
-import { DamageError, recover, type Recovery } from '../index.ts'
+import { DamageError, readData, type Recovery } from '../index.ts'
 import { readLog } from './read-log.ts'
 import { nodesOf, type SnapshotNode } from './read-snapshot.ts'
 
@@ -32,17 +31,7 @@ export async function readDatabase(
   compression: Compression,
   logger: Logger,
 ): Promise<DatabaseContents> {
-  const read = (from: Disk): Promise<Recovery> =>
-    recover({
-      ...location,
-      disk: from,
-      logger,
-      compression,
-      autoCreate: false,
-      trustEmptySnapshot: false,
-      createTree: () => new Tree({ digest: true, extendedTypes: true }),
-      upTo: Infinity,
-    })
+  const read = (from: Disk): Promise<Recovery> => readData({ ...location, disk: from, logger, compression })
   const recovery = await read(disk).catch(async (error: unknown) => {
     const end = error instanceof DamageError ? await endOfGrowingLog(disk, error.file) : undefined
     if (end === undefined) throw error
