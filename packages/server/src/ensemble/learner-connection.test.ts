@@ -11,12 +11,9 @@ import {
   type SyncPlan,
 } from '../core/zab/index.ts'
 import type { RawTxn } from '../persistence/index.ts'
-import { ServerStats } from '../connections/stats.ts'
-import { defaults } from '../settings/index.ts'
 import type { SnapshotSource } from '../database/index.ts'
 import { ForwardedBytes } from './forwarded-bytes.ts'
-import { LearnerConnection } from './learner-connection.ts'
-import type { MemberContext } from './context.ts'
+import { learnerOn } from './testing/learner.ts'
 
 async function fixture({ isNamed = true } = {}) {
   const clock = new ManualClock()
@@ -41,19 +38,8 @@ async function fixture({ isNamed = true } = {}) {
     peer = connection
     connection.setHandler({ data: (chunk) => splitter.push(chunk), drain() {}, closed() {} })
   })
-  const context = {
-    settings: defaults({ dataDir: '/d', clientPort: 0 }),
-    platform: { clock },
-    membership: { member: () => (isNamed ? {} : undefined) },
-    security: { isAuthenticated: () => false },
-    stats: new ServerStats(),
-  } as unknown as MemberContext
-  const learner = new LearnerConnection(1, 2, await network.connect({ host: 'x', port: 1 }), context, {
-    received: (read) => read(),
-    packet() {},
-    progress() {},
-    lost: (reason) => lost.push(reason),
-  })
+  const connection = await network.connect({ host: 'x', port: 1 })
+  const learner = learnerOn(connection, clock, { isNamed, lost: (reason) => lost.push(reason) })
   return { clock, learner, received, data, lost, peer: () => peer, rawBytes: () => rawBytes }
 }
 

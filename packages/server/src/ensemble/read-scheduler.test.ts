@@ -2,12 +2,9 @@ import { Writer } from '@zabra/protocol'
 import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
 import { describe, expect, it, vi } from 'vitest'
 import { PacketType, writePacket } from '../core/zab/index.ts'
-import { ServerStats } from '../connections/stats.ts'
-import { defaults } from '../settings/index.ts'
-import type { MemberContext } from './context.ts'
 import { ElectionConnection } from './election-connection.ts'
-import { LearnerConnection } from './learner-connection.ts'
 import { ReadScheduler } from './read-scheduler.ts'
+import { learnerOn } from './testing/learner.ts'
 
 const MESSAGES = 1000
 
@@ -42,24 +39,6 @@ async function fixture() {
   }
 }
 
-const learnerOf = (
-  connection: Connection,
-  clock: ManualClock,
-  packet: (type: number, zxid: number) => void,
-  lost: (reason: string) => void = () => {},
-  isNamed = true,
-): LearnerConnection => {
-  const context = {
-    settings: defaults({ dataDir: '/d', clientPort: 0 }),
-    platform: { clock },
-    membership: { member: () => (isNamed ? {} : undefined) },
-    security: { isAuthenticated: () => false },
-    stats: new ServerStats(),
-  } as unknown as MemberContext
-  const events = { received: (read: () => void) => read(), packet, progress() {}, lost }
-  return new LearnerConnection(1, 2, connection, context, events)
-}
-
 function packets(count: number, type: number = PacketType.ack): Uint8Array {
   const writer = new Writer()
   for (let i = 0; i < count; i++) writePacket(writer, type, i)
@@ -72,10 +51,11 @@ describe('many messages at once', () => {
   it('of a learner are processed over several turns, in order', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
     const zxids: number[] = []
-    learnerOf(connection, clock, (_, zxid) => {
+    const packet = (_: number, zxid: number): void => {
       zxids.push(zxid)
       process()
-    })
+    }
+    learnerOn(connection, clock, { packet })
     sender.write(packets(MESSAGES))
     await clock.untilIdle()
     expect(zxids).toEqual(Array.from({ length: MESSAGES }, (_, i) => i))
@@ -85,7 +65,7 @@ describe('many messages at once', () => {
 
   it('of a learner are processed up to half a megabyte in a turn', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
-    learnerOf(connection, clock, process).send(PacketType.upToDate, -1)
+    learnerOn(connection, clock, { packet: process }).send(PacketType.upToDate, -1)
     const writer = new Writer()
     for (let i = 0; i < 10; i++) writePacket(writer, PacketType.request, -1, new Uint8Array(300_000))
     sender.write(writer.take())
@@ -95,7 +75,7 @@ describe('many messages at once', () => {
 
   it('of a server that no configuration names have a sixteenth of the time of a member', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
-    learnerOf(connection, clock, process, () => {}, false)
+    learnerOn(connection, clock, { packet: process, isNamed: false })
     sender.write(packets(MESSAGES))
     await clock.untilIdle()
     expect(total(turns)).toBe(MESSAGES)
@@ -104,13 +84,7 @@ describe('many messages at once', () => {
 
   it('of a server that no configuration names are read up to half a megabyte in a turn, also parts of one that never ends', async () => {
     const { clock, connection, sender } = await fixture()
-    learnerOf(
-      connection,
-      clock,
-      () => {},
-      () => {},
-      false,
-    ).send(PacketType.upToDate, -1)
+    learnerOn(connection, clock, { isNamed: false }).send(PacketType.upToDate, -1)
     const writer = new Writer()
     writePacket(writer, PacketType.request, -1, new Uint8Array(2_000_000))
     let pauses = 0
@@ -140,7 +114,7 @@ describe('many messages at once', () => {
   it('of a learner that end in a malformed packet close its connection', async () => {
     const { clock, connection, sender, process } = await fixture()
     const lost: string[] = []
-    learnerOf(connection, clock, process, (reason) => lost.push(reason))
+    learnerOn(connection, clock, { packet: process, lost: (reason) => lost.push(reason) })
     sender.write(packets(MESSAGES))
     sender.write(new Uint8Array(16).fill(0x80))
     await clock.untilIdle()
@@ -149,9 +123,11 @@ describe('many messages at once', () => {
 
   it('of a learner whose connection is closed meanwhile are dropped', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
-    const learner = learnerOf(connection, clock, () => {
-      process()
-      if (turns.length === 2) learner.close()
+    const learner = learnerOn(connection, clock, {
+      packet: () => {
+        process()
+        if (turns.length === 2) learner.close()
+      },
     })
     sender.write(packets(MESSAGES))
     await clock.untilIdle()
@@ -165,9 +141,11 @@ describe('the sessions that a learner reports', () => {
   it('are touched over several turns, before the packets behind them are processed', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
     const events: string[] = []
-    const learner = learnerOf(connection, clock, (type) => {
-      if (type === PacketType.ping) learner.run(steps(process, () => events.push('touched')))
-      else events.push('acknowledged')
+    const learner = learnerOn(connection, clock, {
+      packet: (type) => {
+        if (type === PacketType.ping) learner.run(steps(process, () => events.push('touched')))
+        else events.push('acknowledged')
+      },
     })
     sender.write(new Uint8Array([...packets(2, PacketType.ping), ...packets(1)]))
     await clock.untilIdle()
@@ -178,9 +156,11 @@ describe('the sessions that a learner reports', () => {
 
   it('are touched no more once its connection is closed', async () => {
     const { clock, connection, sender, turns, process } = await fixture()
-    const learner = learnerOf(connection, clock, () => {
-      learner.run(steps(process))
-      clock.immediate(() => learner.close())
+    const learner = learnerOn(connection, clock, {
+      packet: () => {
+        learner.run(steps(process))
+        clock.immediate(() => learner.close())
+      },
     })
     sender.write(packets(1))
     await clock.untilIdle()
