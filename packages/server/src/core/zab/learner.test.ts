@@ -407,6 +407,27 @@ describe('a synced follower', () => {
     expect(harness.markDurable(z(1, 3)).learner.nextWork()).toBeUndefined()
   })
 
+  it.each([
+    ['before', [z(1, 6), z(1, 7)], z(1, 8)],
+    ['of an epoch before', [], z(2, 1)],
+  ] as const)('acknowledges no transaction %s NEWLEADER, which confirms them', (_what, history, next) => {
+    const epoch = Math.floor(next / 2 ** 32)
+    const harness = new LearnerHarness({ acceptedEpoch: 1, lastZxid: z(1, 5) }).acceptEpoch(epoch)
+    harness
+      .receive('diff', z(1, 7))
+      .propose(...history)
+      .commit(...history)
+    harness.ackNewLeader(epoch).receive('upToDate').takeLog()
+    expect(harness.propose(next).markDurable(next).takeLog('ACK')).toEqual([`ACK ${next.toString(16)}`])
+  })
+
+  it('acknowledges no transaction of a snapshot, however many the epoch has', () => {
+    const harness = new LearnerHarness({ acceptedEpoch: 1 }).acceptEpoch(1).receive('snap', z(1, 1_000_000))
+    harness.ackNewLeader(1).receive('upToDate').takeLog()
+    const next = z(1, 1_000_001)
+    expect(harness.propose(next).markDurable(next).takeLog('ACK')).toEqual([`ACK ${next.toString(16)}`])
+  })
+
   it('acknowledges nothing after it has left', ({ harness }) => {
     harness.follow(1).propose(z(1, 1)).step({ type: 'closed' }).takeLog()
     expect(harness.markDurable(z(1, 1)).takeLog()).toEqual([])

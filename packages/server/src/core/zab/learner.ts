@@ -366,7 +366,8 @@ export class Learner {
     this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
     const queue = this.#queue
     const { pending } = queue
-    this.#nextAck = pending[0]?.zxid ?? makeZxid(this.#epoch, 1)
+    // What was committed before NEWLEADER is acknowledged with it, and an epoch may have millions of transactions.
+    this.#nextAck = pending[0]?.zxid ?? Math.max(queue.last + 1, makeZxid(this.#epoch, 1))
     for (const { zxid, payload } of pending) this.#push('append', zxid, payload)
     this.#lastLogged = queue.last
     queue.takeNoted((zxid, payload, designated) => {
