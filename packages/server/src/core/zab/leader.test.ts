@@ -494,6 +494,17 @@ describe('an established leader', () => {
     expect(harness.step({ type: 'streamed', to: 2 }, { type: 'streamed', to: 9 }).takeLog()).toEqual([])
   })
 
+  it('counts what it has committed during a snapshot as acknowledged with NEWLEADER', () => {
+    const harness = establishedLeader(three, [1]).forceSnapshots()
+    harness.identify(2, 1).ackEpoch(2, 0, 1)
+    harness.propose(1).ack(1, z(1, 1)).markDurable(z(1, 1)).takeLog()
+    harness.step({ type: 'streamed', to: 2 }).ack(2, z(1, 0)).takeLog()
+    for (let tick = 0; tick < 12; tick++) {
+      for (const id of [1, 2]) harness.pong(id)
+      expect(harness.ticks(1).takeLog('drop')).toEqual([])
+    }
+  })
+
   it('sends a late observer history without uncommitted proposals', () => {
     const harness = establishedLeader(observed, [1])
     harness.propose(1).takeLog()

@@ -188,7 +188,7 @@ export class Leader {
       case 'closed':
         return this.#learners.remove(this.#learners.get(input.from))
       case 'streamed':
-        return this.#sync.sendNewLeader(this.#learners.get(input.to))
+        return this.#endSnapshot(this.#learners.get(input.to))
       case 'stored':
         if (input.what === 'acceptedEpoch') return this.#discovery.acceptedEpochStored(input.epoch)
         return this.#discovery.currentEpochStored(input.epoch) ? this.#synchronise() : undefined
@@ -298,6 +298,13 @@ export class Leader {
     this.#sync.begin(learner, lastCommitted, learner.isObserver ? [] : pending)
     const { connection, serverId: server, isObserver } = learner
     this.#work.push({ do: 'learnerJoined', connection, server, isObserver })
+  }
+
+  /** Sends NEWLEADER behind a snapshot: its ACK also confirms what was committed, and sent, while the snapshot was. */
+  #endSnapshot(learner: LearnerProgress | undefined): void {
+    if (learner?.isStreaming !== true) return
+    learner.syncedZxid = this.#tracker.lastCommitted
+    this.#sync.sendNewLeader(learner)
   }
 
   /**

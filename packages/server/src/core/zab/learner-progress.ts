@@ -31,7 +31,7 @@ export class LearnerProgress {
   lastZxid: Zxid = 0
   /** The tick by which a packet of it must arrive; Infinity while it waits for the leader. */
   deadline: number
-  /** The last committed transaction when its sync began. */
+  /** The last committed transaction that was sent to it before NEWLEADER. */
   syncedZxid: Zxid = -1
   /** The highest ACK received before that of NEWLEADER; -1 without one. */
   earlyAck: Zxid = -1
