@@ -1,4 +1,4 @@
-import { CreateMode, ErrorCode, OpCode, Perms, writeCreateRequest } from '@zabra/protocol'
+import { CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms, writeCreateRequest } from '@zabra/protocol'
 import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../core/quorum/index.ts'
@@ -157,6 +157,25 @@ it('the next leader expires the sessions of disconnected clients, and no others'
   back.read(2, OpCode.exists, '/stays')
   back.read(3, OpCode.exists, '/goes')
   expect(await ensemble.receive(back, 2)).toEqual(['2:0', '3:-101'])
+})
+
+it('a leader that serves no clients expires sessions, and removes empty containers', async () => {
+  const ensemble = new Ensemble(3, { leaderServes: false, containerCheckIntervalMs: 1000 })
+  for (const member of ensemble.members.values()) await member.start()
+  const followers = (): number[] =>
+    [...ensemble.members.keys()].filter((id) => ensemble.server(id).role === 'following')
+  await ensemble.until('two members to serve', () => ensemble.running.filter((s) => s.serving).length === 2)
+  const [first, second] = followers()
+  const gone = await ensemble.client(first!, { timeout: 4000 })
+  gone.create(1, '/ephemeral', CreateMode.EPHEMERAL)
+  const container = { path: '/container', data: null, acl: OPEN_ACL_UNSAFE, flags: CreateMode.CONTAINER }
+  gone.ask(2, OpCode.createContainer, (w) => writeCreateRequest(w, container))
+  gone.create(3, '/container/child')
+  gone.delete(4, '/container/child')
+  expect(await ensemble.receive(gone, 4)).toEqual(['1:0', '2:0', '3:0', '4:0'])
+  gone.connection.destroy()
+  await ensemble.advance(9000)
+  expect(await ensemble.read(second!, '/ephemeral', '/container')).toEqual(['1:-101', '2:-101'])
 })
 
 it('a leader that is closed hands leadership over', async () => {

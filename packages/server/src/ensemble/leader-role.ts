@@ -427,7 +427,7 @@ export class LeaderRole implements ActiveRole {
     this.#levels.begin()
     const { service, pipeline } = this.#clients
     service.runTurn(() => pipeline.closeOrphanedSessions())
-    if (settings.leaderServes || quorum instanceof QuorumOfOne) this.#clients.open()
+    this.#clients.open({ isServing: settings.leaderServes || quorum instanceof QuorumOfOne })
   }
 
   #connectReports(learners: Learners): void {

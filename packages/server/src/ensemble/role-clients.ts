@@ -81,9 +81,12 @@ export class RoleClients<P extends RequestPipeline> {
     this.#containers = managesContainers ? new ContainerManager(this.service) : undefined
   }
 
-  /** Serves clients from now on. */
-  open(): void {
-    this.#context.clientPorts.attach(this.service)
+  /**
+   * Serves clients from now on, unless `isServing` is false: a leader ends sessions and removes containers also where the clients of other
+   * members alone have them.
+   */
+  open({ isServing = true }: { readonly isServing?: boolean } = {}): void {
+    if (isServing) this.#context.clientPorts.attach(this.service)
     this.#containers?.start()
     this.#scheduleExpiry()
   }
