@@ -306,6 +306,17 @@ describe('a running server', () => {
     )
   })
 
+  test('that fails while it stops says so, and not that everything is on disk', async () => {
+    const { started, failed, exit, printed, state } = stage(['--data', folder])
+    state.closing = failed.promise.then(() => undefined)
+    await started
+    state.signal('SIGTERM')
+    failed.resolve(Object.assign(new Error('Cannot sync the log'), { code: 'ENOSPC' }))
+    expect(await exit).toBe(15)
+    expect(printed.err).toContain('zabra-server stopped: Cannot sync the log')
+    expect(printed.log.join()).not.toContain('everything is on disk')
+  })
+
   test('with an unusable certificate exits with 2 and a line that names the file', async () => {
     const error = Object.assign(new Error('/tls/server.jks is a JKS file. Convert it'), {
       name: 'CertificateError',

@@ -152,6 +152,8 @@ async function serve(settings: ServerSettings, output: Logger, host: Host): Prom
       `Stopping on ${failure}: requests in progress are finished first`,
     )
     await server.close()
+    const reason = await Promise.race([server.failed, undefined])
+    if (reason !== undefined) return reportFailure(reason, 'stopped', logger, host)
     logger.info({ id: 'program.stopped' }, 'Stopped; everything is on disk')
     return ExitCode.ok
   } catch (error) {

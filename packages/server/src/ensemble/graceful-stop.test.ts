@@ -45,3 +45,22 @@ it.each([1, 3])('member %i stops in time when its writes cannot be committed', a
   expect([client.closed, client.takeReceived()]).toEqual([true, []])
   await stopping
 })
+
+it('a leader whose disk fails while it hands leadership over stops', async () => {
+  const ensemble = await Ensemble.start(3)
+  const client = await ensemble.client(1)
+  const releases = [1, 2, 3].map((id) => holdWrites(ensemble.member(id).disk))
+  client.create(1, '/a')
+  await ensemble.untilIdle()
+  const member = ensemble.member(3)
+  const failure = member.server!.failed
+  let isClosed = false
+  const closed = member.server!.close().then(() => (isClosed = true))
+  await ensemble.advance(1000)
+  expect([isClosed, ensemble.server(3).role]).toEqual([false, 'leading'])
+  member.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+  for (const release of releases) release()
+  await ensemble.until('the end of the stop', () => isClosed)
+  await closed
+  expect(String(await failure)).toContain('EIO')
+})

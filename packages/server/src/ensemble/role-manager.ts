@@ -246,6 +246,8 @@ export class RoleManager {
   stop(reason = 'The server has stopped'): void {
     this.#isStopped = true
     for (const cancel of this.#timers.splice(0)) cancel()
+    // A close may wait for the end of a role, for which there is no timer any more.
+    this.#onRoleEnded()
     this.#election?.stop()
     this.#endReadOnly()
     this.#replacement?.undecided(reason)
