@@ -64,8 +64,14 @@ export async function writeActive(
   if (configuration.version > 0)
     await write(disk, nameOf(folder, configuration.version), printDynamicFile(configuration))
   const next = `${folder}/${NAME}.next`
+  if ((await disk.exists(next)) && (await read(disk, next)).version <= configuration.version)
+    await removeProposed(disk, folder)
+}
+
+/** Removes the proposed configuration, if there is one. Resolves when this is durable. */
+export async function removeProposed(disk: Disk, folder: string): Promise<void> {
+  const next = `${folder}/${NAME}.next`
   if (!(await disk.exists(next))) return
-  if ((await read(disk, next)).version > configuration.version) return
   await disk.remove(next)
   await disk.syncFolder(folder)
 }

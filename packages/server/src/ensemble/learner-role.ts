@@ -706,6 +706,7 @@ export class LearnerRole implements ActiveRole {
 
   #serve(epoch: number): void {
     const { settings, database } = this.#context
+    this.#forgetLostChange(epoch)
     const sessions = new LearnerSessions(database.sessions)
     this.#sessions = sessions
     // Opens the log: the proposals that follow are appended at once.
@@ -745,6 +746,18 @@ export class LearnerRole implements ActiveRole {
     // What the leader committed while this server did not read its packets, such as during a slow write, is behind UPTODATE. No client has
     // session 0.
     this.#clients.pipeline.syncWithLeader(0n, () => (this.#hasCaughtUp = true))
+  }
+
+  /** A change of the members that was lost with its leader must not bind this server in elections, nor come back when it leads. */
+  #forgetLostChange(epoch: number): void {
+    const { membership, database, platform, configurationChanged, failed } = this.#context
+    const version = membership.proposed?.version
+    const forgotten = membership.forgetLost(database.tree, epoch)
+    if (forgotten === undefined) return
+    forgotten.catch(failed)
+    configurationChanged()
+    const sentence = 'A change of the members that this server had seen was lost with its leader'
+    platform.logger.info({ version: formatZxid(version!) }, sentence)
   }
 
   /** A leader of an earlier release closes the connection where it gets a packet that it does not know before this member is up to date. */

@@ -61,3 +61,37 @@ it('a change at the end of the log counts as proposed until the log is truncated
   membership.recallLogged(new Tree({ extendedTypes: false, digest: true }))
   expect(membership.configurations).toEqual({ active: written })
 })
+
+it('a change that is not in the history of a later leader is forgotten, also on disk', async () => {
+  const disk = await diskWithFolder('/data')
+  const written = configuration(0x100000000, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const tree = new Tree({ extendedTypes: false, digest: true })
+  const lost = configuration(0x100000005, 1, 2)
+  await membership.propose(lost)
+  // Its own epoch may go on with it.
+  expect([membership.forgetLost(tree, 1), membership.proposed]).toEqual([undefined, lost])
+  disk.injectFault = (call) => (call === 'remove' ? { code: 'EIO' } : undefined)
+  await expect(membership.forgetLost(tree, 2)).rejects.toThrow('EIO')
+  disk.injectFault = undefined
+  await membership.activate(written).persisted
+  const stored = await loadConfigurations(disk, '/data', written, silentLogger)
+  expect([membership.proposed, membership.forgetLost(tree, 2), stored]).toEqual([
+    undefined,
+    undefined,
+    { active: written },
+  ])
+})
+
+it('a change that is in the history of a later leader is kept', async () => {
+  const disk = await diskWithFolder('/data')
+  const written = configuration(0x100000000, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const tree = new Tree({ extendedTypes: false, digest: true })
+  const next = configuration(0x100000005, 1, 2)
+  await membership.propose(next)
+  const data = new TextEncoder().encode(printConfiguration(next))
+  const header = { sessionId: 1n, cxid: 1, zxid: 0x100000005, time: 7 }
+  tree.apply(header, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data, version: -1 })
+  expect([membership.forgetLost(tree, 2), membership.proposed]).toEqual([undefined, next])
+})

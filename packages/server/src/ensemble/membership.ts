@@ -1,3 +1,4 @@
+import { epochOf } from '@zabra/protocol'
 import type { Address, Disk, Platform } from '@zabra/runtime'
 import type { ClientAddresses } from '../connections/client-ports.ts'
 import type { Configurations } from '../core/election/index.ts'
@@ -14,7 +15,7 @@ import {
 } from '../core/quorum/index.ts'
 import { readConfigurationNode, writeConfigurationNode, type Tree } from '../core/tree/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
-import { loadConfigurations, writeActive, writeProposed } from './configuration-files.ts'
+import { loadConfigurations, removeProposed, writeActive, writeProposed } from './configuration-files.ts'
 
 /** Where to listen: on all interfaces when there is no host. */
 export interface ListenAddress {
@@ -169,6 +170,18 @@ export class Membership {
     }
   }
 
+  /**
+   * Forgets a proposed configuration of an epoch before this one, whose leader is established, if its history, which the tree has, does not
+   * contain that change: then no leader will ever commit it. Returns undefined where there is none, or resolves when it is off the disk.
+   */
+  forgetLost(tree: Tree, epoch: number): Promise<void> | undefined {
+    const { proposed } = this
+    if (proposed === undefined || epochOf(proposed.version) >= epoch) return undefined
+    if (readConfigurationNode(tree).zxid >= proposed.version) return undefined
+    this.#proposed = this.#logged = undefined
+    return this.#write(() => removeProposed(this.#disk, this.#folder))
+  }
+
   /** Activates a configuration if it is newer: in memory at once, on disk when `persisted` resolves. */
   activate(configuration: EnsembleConfiguration): {
     /** Whether members, roles or addresses have changed. */
@@ -207,7 +220,8 @@ export class Membership {
 
   async #writeAll(): Promise<void> {
     await writeActive(this.#disk, this.#folder, this.#active)
-    if (this.#proposed !== undefined) await writeProposed(this.#disk, this.#folder, this.#proposed)
+    if (this.#proposed === undefined) await removeProposed(this.#disk, this.#folder)
+    else await writeProposed(this.#disk, this.#folder, this.#proposed)
     this.#isBehind = false
   }
 }

@@ -1,5 +1,6 @@
 import { OpCode, readGetDataResponse } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
+import { holdWrites } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -292,4 +293,30 @@ it('a member whose addresses a reconfig has changed listens on the new election 
   await ensemble.member(3).start()
   await ensemble.until('the moved one leads', () => ensemble.leader === 1)
   await ensemble.until('its follower', () => ensemble.server(3).serving)
+})
+
+it('a reconfiguration that was lost binds no server that has followed a leader since', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
+  const known = [1, 2, 3].map((one) => memberLine(one)).join('\n')
+  for (const id of [4, 5]) {
+    await ensemble.join(id, parseConfiguration(`${known}\n${memberLine(id)}`))
+    await ensemble.until(`the joiner ${id}`, () => ensemble.server(id).serving)
+  }
+  const client = await ensemble.client(3)
+  // Only server 2 has it on disk.
+  ensemble.cut(1)
+  for (const id of [3, 4, 5]) holdWrites(ensemble.member(id).disk)
+  client.reconfigure(77, { joining: [4, 5].map((id) => memberLine(id)).join() })
+  await ensemble.advance(200)
+  for (const id of [2, 3, 4, 5]) await ensemble.member(id).crash()
+  ensemble.heal(1)
+  ensemble.member(3).disk.beforeWrite = undefined
+  await ensemble.member(3).start()
+  await ensemble.until('a leader without the change', () => ensemble.leader === 3)
+  await ensemble.startServing(2)
+  expect(await ensemble.create(await ensemble.client(2), '/a')).toBe('1:0')
+  // With it, server 2 could lead with three of five servers only, and server 1 would vote for no other.
+  await ensemble.member(3).crash()
+  await ensemble.until('a leader of the two that are left', () => ensemble.leader === 2)
+  expect((await configurationAt(ensemble, 1)).length).toBe(4)
 })

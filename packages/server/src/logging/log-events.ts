@@ -283,6 +283,7 @@ export const logEvents = {
     'This follower has refused an observer, or ended its connection.',
     'Read the field `reason`, and the log of the peer.',
   ),
+  'quorum.change-lost': info('A change of the members that this server had seen was lost with its leader'),
   'quorum.observers-served': info('Observers are kept up to date here'),
   'quorum.observers-not-served': error(
     'Observers cannot be kept up to date here: the port cannot be bound',
