@@ -152,7 +152,7 @@ async function serve(settings: ServerSettings, output: Logger, host: Host): Prom
       `Stopping on ${failure}: requests in progress are finished first`,
     )
     await server.close()
-    const reason = await Promise.race([server.failed, undefined])
+    const reason = await Promise.race([server.failed, Promise.resolve()])
     if (reason !== undefined) return reportFailure(reason, 'stopped', logger, host)
     logger.info({ id: 'program.stopped' }, 'Stopped; everything is on disk')
     return ExitCode.ok
