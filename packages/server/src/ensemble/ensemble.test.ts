@@ -349,6 +349,23 @@ it('the leader drops a member whose disk hangs, and syncs it again later', async
   expect(await ensemble.read(1, '/n20')).toEqual(['1:0'])
 })
 
+it('a member may take initLimit ticks to store what it was sent, also where the leader is established meanwhile', async () => {
+  const ensemble = new Ensemble(3)
+  for (const member of ensemble.members.values()) await member.start()
+  const { disk } = ensemble.member(1)
+  const replaceFile = disk.replaceFile.bind(disk)
+  disk.replaceFile = async (path, bytes) => {
+    if (path.endsWith('currentEpoch'))
+      await new Promise<void>((resolve) => {
+        ensemble.clock.after(7000, 'slow disk', resolve)
+      })
+    return replaceFile(path, bytes)
+  }
+  await ensemble.until('a leader', () => ensemble.leader === 3)
+  await ensemble.until('the member with the slow disk', () => ensemble.server(1).serving)
+  expect(ensemble.lines.filter((line) => line.includes('is lost'))).toEqual([])
+})
+
 it('observers beyond maxConcurrentSnapSyncs reconnect until they are sent a snapshot', async () => {
   const ensemble = await Ensemble.start(3, { forceSnapshotSync: true, maxConcurrentSnapSyncs: 1 })
   const known = ensemble.member(1).settings.ensemble!

@@ -167,10 +167,10 @@ export class Learners {
     return this.#stopPermits.isHeldBy(server)
   }
 
-  /** Expects heartbeats of synced learners from now on: the leader is established. */
+  /** Expects heartbeats from now on of the learners that are sent PINGs: the leader is established. Others may still store what they got. */
   onEstablished(): void {
     for (const learner of this.#connections.values())
-      if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
+      if (learner.hasAckedNewLeader) learner.setReadTimeout(this.#syncLimitMs)
     this.#secrets?.decide()
     this.#confirmCluster()
   }
