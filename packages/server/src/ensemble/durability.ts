@@ -2,7 +2,13 @@ import { formatZxid } from '@zabra/protocol'
 import { DiskError } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import type { LearnerInput } from '../core/zab/index.ts'
-import { DamageError, LogFullError, type TxnLog, type TxnLogEvents } from '../persistence/index.ts'
+import {
+  DamageError,
+  LogFullError,
+  RecoveryError,
+  type TxnLog,
+  type TxnLogEvents,
+} from '../persistence/index.ts'
 import type { MemberContext } from './context.ts'
 
 /** Receives the events of the log. */
@@ -115,11 +121,22 @@ export class Durability {
     if (zxid > window.max) window.add(zxid, payload)
   }
 
-  /** Resolves when all history is durable. */
-  async flush(): Promise<void> {
+  /** Makes all history durable. Resolves to the input for the learner: also that a tree which it has received is not complete. */
+  async flush(): Promise<LearnerInput> {
     this.#startEmptyTreeIfRequested()
-    if (this.#context.database.hasUninstalledTree) await this.#context.database.installSnapshot()
-    else await this.#writer?.flush()
+    const { database } = this.#context
+    if (!database.hasUninstalledTree) {
+      await this.#writer?.flush()
+      return { type: 'flushed' }
+    }
+    const zxid = database.tree.lastZxid
+    try {
+      await database.installSnapshot()
+      return { type: 'flushed' }
+    } catch (error) {
+      if (!(error instanceof RecoveryError)) throw error
+      return { type: 'diverged', zxid, reason: error.message }
+    }
   }
 
   /** Replaces the tree by an empty one in memory, for a full sync. The old files stay until all of the new data are durable. */

@@ -227,3 +227,42 @@ it.each([
   await ensemble.until('the refusal', () => ensemble.lines.some((line) => line.includes(reason)))
   expect(ensemble.server(1).serving).toBe(false)
 })
+
+const NO_STAT = new Uint8Array(60)
+
+/** Returns the bytes of a snapshot without access lists, with a node that has the list of a number. */
+function snapshotWith(acl: bigint): Uint8Array {
+  const writer = new Writer()
+  writer.int(0)
+  writer.int(0)
+  for (const [path, list] of [
+    ['', -1n],
+    ['/a', acl],
+  ] as const) {
+    writer.string(path)
+    writer.buffer(new Uint8Array(0))
+    writer.long(list)
+    writer.raw(NO_STAT)
+  }
+  writer.string('/')
+  writer.string('BenWasHere')
+  return writer.take()
+}
+
+it.each([
+  ['a node whose access list is nowhere', makeZxid(1, 1), 7n],
+  ['a zxid of a later epoch than its own', makeZxid(9, 1), -1n],
+])('a follower leaves a leader that sends a snapshot with %s, and goes on', async (_what, zxid, acl) => {
+  const ensemble = new Ensemble(3)
+  let attempts = 0
+  await startPlayedLeader(ensemble, {
+    sync: (send, connection) => {
+      attempts++
+      if (attempts > 1) return send(PacketType.diff, 0)
+      send(PacketType.snap, zxid)
+      connection.write(snapshotWith(acl))
+    },
+  })
+  await ensemble.until('the follower', () => ensemble.server(1).serving)
+  expect([attempts, ensemble.member(1).failure]).toEqual([2, undefined])
+})

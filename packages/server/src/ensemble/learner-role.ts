@@ -572,7 +572,7 @@ export class LearnerRole implements ActiveRole {
         for (let zxid = work.first; zxid <= work.last; zxid++) this.#connection!.send(PacketType.ack, zxid)
         return
       case 'flush':
-        return this.#durability.flush().then(() => this.#mailbox.post({ type: 'flushed' }))
+        return this.#durability.flush().then((input) => this.#mailbox.post(input))
       case 'proposeConfiguration':
         configurationChanged()
         return membership.propose(work.configuration).then(configurationChanged)

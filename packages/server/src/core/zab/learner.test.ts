@@ -296,8 +296,9 @@ describe('the history from a leader', () => {
       const harness = new LearnerHarness({ lastZxid: z(1, 9), acceptedEpoch: 1 }).acceptEpoch(2)
       expect(harness.receive('trunc', zxid).takeLog()).toEqual([result])
     }
-    const harness = new LearnerHarness().acceptEpoch(2)
-    expect(harness.receive('snap', -1).takeLog()).toEqual([leaves])
+    // Nor does a snapshot come from before the beginning, or a later epoch than that of the leader.
+    for (const zxid of [-1, z(3, 1)])
+      expect(new LearnerHarness().acceptEpoch(2).receive('snap', zxid).takeLog()).toEqual([leaves])
   })
 
   it('of epoch 0, which a standalone server has written, is taken from its first transaction on', () => {

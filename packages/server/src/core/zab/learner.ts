@@ -223,13 +223,17 @@ export class Learner {
 
   // Synchronisation
 
-  /** Processes DIFF, TRUNC or SNAP (quorum-protocol 9.5). A server that does not trust its data accepts only SNAP. */
+  /**
+   * Processes DIFF, TRUNC or SNAP (quorum-protocol 9.5). A server that does not trust its data accepts only SNAP. No snapshot of a leader is
+   * of a later epoch than its own.
+   */
   #beginSync(type: number, zxid: Zxid): void {
     if ((type === PacketType.snap || type === PacketType.trunc) && this.#isBeforeAcknowledged(zxid))
       return this.#leave(
         `${packetName(type)} of ${formatZxid(zxid)} would remove what this server has acknowledged`,
       )
-    if (type === PacketType.snap && zxid >= 0) return this.#installSnapshot(zxid)
+    if (type === PacketType.snap && zxid >= 0 && epochOf(zxid) <= this.#epoch)
+      return this.#installSnapshot(zxid)
     const { lastZxid, needsFullSync = false } = this.#options
     const { last } = this.#queue
     const isTrusted = lastZxid !== -1
