@@ -266,3 +266,34 @@ it.each([
   await ensemble.until('the follower', () => ensemble.server(1).serving)
   expect([attempts, ensemble.member(1).failure]).toEqual([2, undefined])
 })
+
+const changed = (zxid: number): Uint8Array =>
+  payloadOf(zxid, { type: OpCode.setData, path: '/', data: null, version: 1 })
+
+it.each([
+  ['with another zxid', changed(makeZxid(1, 5))],
+  ['cut short', changed(makeZxid(1, 1)).subarray(0, 20)],
+  ['of a type of a later release', changed(makeZxid(1, 1)).with(31, 120)],
+])(
+  'a follower leaves a leader that proposes a transaction %s, without logging it',
+  async (_what, payload) => {
+    const ensemble = new Ensemble(3)
+    const attempts: number[] = []
+    const transaction = new Writer()
+    writePacket(transaction, PacketType.proposal, makeZxid(1, 1), payload)
+    writePacket(transaction, PacketType.commit, makeZxid(1, 1))
+    const bytes = transaction.take()
+    const leader = await startPlayedLeader(ensemble, {
+      sync: (send, connection) => {
+        send(PacketType.diff, 0)
+        // First as history.
+        if (attempts.push(attempts.length) === 1) connection.write(bytes)
+      },
+    })
+    await ensemble.until('the follower', () => ensemble.server(1).serving)
+    leader.connection()!.write(bytes)
+    await ensemble.until('the next attempt', () => attempts.length > 2)
+    await ensemble.until('the follower again', () => ensemble.server(1).serving)
+    expect([ensemble.member(1).failure, ensemble.server(1).stats().lastZxid]).toEqual([undefined, 0])
+  },
+)

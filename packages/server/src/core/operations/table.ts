@@ -1,3 +1,4 @@
+import { OpCode } from '@zabra/protocol'
 import { CHANGE_OPERATIONS } from './change.ts'
 import { CONNECTION_READS } from './connection-reads.ts'
 import { CREATE_OPERATIONS } from './create.ts'
@@ -6,7 +7,7 @@ import { LIST_READS } from './list-reads.ts'
 import { MULTI_READ } from './multi-read.ts'
 import { NODE_READS } from './node-reads.ts'
 import { COMPOUND_OPERATIONS, INTERNAL_OPERATIONS } from './sessions.ts'
-import { defineOperation, type Operation } from './types.ts'
+import { defineOperation, failDecodeTxn, type Operation } from './types.ts'
 import { WATCH_READS } from './watch-reads.ts'
 
 /** Every operation of the protocol: one row each, beside the functions that the row names. */
@@ -40,3 +41,15 @@ export const isWrite = (code: number): boolean => operationOf(code).kind === 'wr
 
 /** Whether a client may send the operation and it changes nothing. */
 export const isRead = (code: number): boolean => operationOf(code).kind === 'read'
+
+/** The types of transactions that are logged: a check is part of a multi only. */
+const LOGGED: ReadonlySet<number> = new Set([
+  OpCode.multi,
+  OpCode.closeSession,
+  ...OPERATIONS.filter(({ code, decodeTxn }) => decodeTxn !== failDecodeTxn && code !== OpCode.check).map(
+    ({ code }) => code,
+  ),
+])
+
+/** Whether this release can decode a transaction of a type. */
+export const isLogged = (type: number): boolean => LOGGED.has(type)

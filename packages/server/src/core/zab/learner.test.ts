@@ -9,7 +9,7 @@ import {
   PROTOCOL_VERSION,
 } from './payloads.ts'
 import { LearnerHarness, it } from './testing/learner-harness.ts'
-import { makeReconfig } from './testing/txn.ts'
+import { makeReconfig, makeTxn } from './testing/txn.ts'
 
 const z = makeZxid
 const text = (version: string): string =>
@@ -440,6 +440,19 @@ describe('a synced follower', () => {
     ['a proposal with a gap before it', (harness: LearnerHarness) => harness.propose(z(1, 4))],
     ['a repeated proposal', (harness: LearnerHarness) => harness.propose(z(1, 2))],
     ['a proposal without data', (harness: LearnerHarness) => harness.receive('proposal', z(1, 3), null)],
+    [
+      'a proposal of another transaction',
+      (harness: LearnerHarness) => harness.receive('proposal', z(1, 3), makeTxn(z(1, 4), 1).payload),
+    ],
+    [
+      'a proposal of a later release',
+      (harness: LearnerHarness) => harness.receive('proposal', z(1, 3), makeTxn(z(1, 3), 1, 120).payload),
+    ],
+    [
+      'a proposal that is cut short',
+      (harness: LearnerHarness) =>
+        harness.receive('proposal', z(1, 3), makeTxn(z(1, 3), 1).payload.subarray(0, 31)),
+    ],
   ])('leaves on %s', (_what, act) => {
     const harness = new LearnerHarness().follow(1)
     harness.propose(z(1, 1), z(1, 2))

@@ -1,11 +1,21 @@
-import { OpCode, ProtocolError, Reader, readText, textByteLength, Writer, writeText } from '@zabra/protocol'
+import {
+  formatZxid,
+  OpCode,
+  ProtocolError,
+  Reader,
+  readText,
+  textByteLength,
+  Writer,
+  writeText,
+} from '@zabra/protocol'
+import { isLogged } from '../operations/index.ts'
 import {
   ConfigurationError,
   parseConfiguration,
   type EnsembleConfiguration,
   type ServerId,
 } from '../quorum/index.ts'
-import type { Identity, SessionId } from '../types.ts'
+import type { Identity, SessionId, Zxid } from '../types.ts'
 import { NO_ZXID, PacketType, writeIdentities } from './packets.ts'
 
 /** The protocol version of ZooKeeper 3.4 and later, with epoch agreement. Earlier versions are rejected. */
@@ -271,8 +281,29 @@ function readerOf(data: Uint8Array | null, field: string): Reader {
   return new Reader(data)
 }
 
-/** Offset of the type in a transaction header, after session, cxid, zxid and time. */
+/** Offsets of the zxid and the type in a transaction header, after session and cxid, and after zxid and time. */
+const ZXID_OFFSET = 12
 const TYPE_OFFSET = 28
+const TYPE_BYTES = 4
+
+/**
+ * Throws a `ProtocolError` unless a payload is a transaction of this zxid, of a type that this release knows. A learner logs it before it is
+ * decoded, and one that cannot be decoded would stay in its log.
+ */
+export function checkTransaction(zxid: Zxid, payload: Uint8Array): void {
+  const type = payload.length < TYPE_OFFSET + TYPE_BYTES ? undefined : readInt(payload, TYPE_OFFSET)
+  const inside = readInt(payload, ZXID_OFFSET) * 2 ** 32 + (readInt(payload, ZXID_OFFSET + 4) >>> 0)
+  if (type !== undefined && isLogged(type) && inside === zxid) return
+  const got = type === undefined ? `${payload.length} bytes` : `0x${formatZxid(inside)} of type ${type}`
+  throw new ProtocolError(
+    `Expected a transaction with the zxid 0x${formatZxid(zxid)}, of a type of this release, got ${got}`,
+    0,
+    'a transaction of the leader',
+  )
+}
+
+const readInt = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 
 /**
  * Returns the configuration in the payload of a reconfig transaction, or undefined for any other transaction, of which only

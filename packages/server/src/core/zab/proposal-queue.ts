@@ -3,7 +3,7 @@ import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
 import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import { isNextZxid, type EncodedTxn } from './committed-window.ts'
-import { proposedConfiguration } from './payloads.ts'
+import { checkTransaction, proposedConfiguration } from './payloads.ts'
 
 /**
  * The transactions that a learner has received and not committed. Rejects gaps in the history and commits out of order
@@ -55,6 +55,7 @@ export class ProposalQueue {
         0,
         'the history of the leader',
       )
+    checkTransaction(zxid, data)
     const configuration = proposedConfiguration(data)
     this.#last = zxid
     return configuration

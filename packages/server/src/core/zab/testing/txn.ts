@@ -9,8 +9,8 @@ export interface Txn {
 }
 
 /** Returns a transaction whose payload contains its id. */
-export function makeTxn(zxid: Zxid, id: number): Txn {
-  const writer = header(zxid, OpCode.setData)
+export function makeTxn(zxid: Zxid, id: number, type: number = OpCode.setData): Txn {
+  const writer = header(zxid, type)
   writer.int(id)
   return { zxid, id, payload: writer.take() }
 }
