@@ -64,3 +64,27 @@ it('a leader whose disk fails while it hands leadership over stops', async () =>
   await closed
   expect(String(await failure)).toContain('EIO')
 })
+
+it.each(['before its stop', 'while it answers requests'])(
+  'a leader whose disk fails %s stops',
+  async (when) => {
+    const ensemble = await Ensemble.start(3)
+    const client = await ensemble.client(3)
+    const member = ensemble.member(3)
+    const server = member.server!
+    const release = holdWrites(member.disk)
+    for (const id of [1, 2]) holdWrites(ensemble.member(id).disk)
+    client.create(1, '/a')
+    await ensemble.untilIdle()
+    let isClosed = false
+    const close = (): void => void server.close().then(() => (isClosed = true))
+    if (when !== 'before its stop') close()
+    await ensemble.untilIdle()
+    member.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+    release()
+    await ensemble.until('the failure', () => member.failure !== undefined)
+    if (when === 'before its stop') close()
+    await ensemble.until('the end of the stop', () => isClosed)
+    expect(String(member.failure)).toContain('EIO')
+  },
+)

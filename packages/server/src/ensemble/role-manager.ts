@@ -233,7 +233,8 @@ export class RoleManager {
   async handOver(): Promise<void> {
     const { settings } = this.#context
     const role = this.#role
-    if (!(role instanceof LeaderRole) || this.#election === undefined) return
+    // The role of a server that has failed is over.
+    if (this.#isStopped || !(role instanceof LeaderRole) || this.#election === undefined) return
     const { syncLimit, tickTimeMs } = settings
     const ended = new Promise<void>((resolve) => {
       this.#onRoleEnded = resolve
