@@ -320,3 +320,15 @@ it('a reconfiguration that was lost binds no server that has followed a leader s
   await ensemble.until('a leader of the two that are left', () => ensemble.leader === 2)
   expect((await configurationAt(ensemble, 1)).length).toBe(4)
 })
+
+it('a leader brings the change that it has seen last into force, also where none is allowed any more', async () => {
+  const ensemble = new Ensemble(3)
+  const { disk } = ensemble.member(3)
+  const text = `${[2, 3].map((id) => memberLine(id)).join('\n')}\nversion=5`
+  await disk.makeFolder('/data')
+  disk.putFile('/data/zoo.cfg.dynamic.next', new TextEncoder().encode(text))
+  for (const id of [2, 3]) await ensemble.member(id).start()
+  await ensemble.allServe()
+  const [follower, leader] = [await configurationAt(ensemble, 2), await configurationAt(ensemble, 3)]
+  expect([ensemble.leader, leader.at(-1), leader]).toEqual([3, 'version=5', follower])
+})

@@ -335,7 +335,7 @@ export class Leader {
     const zxid = makeZxid(this.epoch, 0)
     this.#tracker.beginEpoch(this.epoch, zxid)
     const configuration = this.#tracker.proposed
-    if (configuration !== undefined && this.#options.reconfigEnabled) {
+    if (configuration !== undefined) {
       const ackedBy = (server: ServerId): Zxid => (this.#newLeaderAcks.has(server) ? zxid : -1)
       const designated = this.#tracker.activate(configuration, ackedBy, zxid)
       this.#work.push({ do: 'activate', configuration, designated })
