@@ -7,7 +7,10 @@ export interface Server {
   readonly addresses: { readonly client: Address }
   /** Every client port on which the server listens. */
   readonly listeners: readonly ServedPort[]
-  /** Resolves with the reason when the server has stopped because of a failure, and with undefined after `close`. Never rejects. */
+  /**
+   * Resolves with the reason when the server has stopped because of a failure, or when its `close` could not store everything, and with
+   * undefined after any other `close`. Never rejects.
+   */
   readonly failed: Promise<unknown>
   /** The current role. */
   readonly role: 'standalone' | 'looking' | 'leading' | 'following' | 'observing' | 'read-only'

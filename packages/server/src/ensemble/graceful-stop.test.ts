@@ -88,3 +88,17 @@ it.each(['before its stop', 'while it answers requests'])(
     expect(String(member.failure)).toContain('EIO')
   },
 )
+
+it('a stop in which the last write to the log fails says so', async () => {
+  const ensemble = await Ensemble.start(3)
+  const { disk, server } = ensemble.member(1)
+  const release = holdWrites(disk)
+  expect(await ensemble.create(await ensemble.client(3), '/a')).toBe('1:0')
+  const closed = server!.close()
+  await ensemble.advance(1000)
+  disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+  release()
+  await closed
+  expect(String(await server!.failed)).toContain('EIO')
+  expect(ensemble.lines.some((line) => line.includes(' 1 info Stopped'))).toBe(false)
+})

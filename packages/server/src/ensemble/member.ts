@@ -84,6 +84,8 @@ export class Member implements Server, AdminTarget {
   /** The members that the audit log has. */
   #recordedMembers: string
   #hasFailed = false
+  /** What has failed at the end of a stop, such as the last write to the log. */
+  #lateFailure: unknown
   #isListening = false
 
   constructor(
@@ -432,7 +434,10 @@ export class Member implements Server, AdminTarget {
 
   /** Stops at once: closes everything and writes nothing more, since the state of this server can no longer be trusted. */
   #fail(error: unknown): void {
-    if (this.#isStopped) return
+    if (this.#isStopped) {
+      this.#lateFailure ??= error
+      return
+    }
     const { membership, platform, clientPorts, security } = this.#context
     if (!membership.isStandalone && isDiskFull(error)) return this.#roles.onDiskFull(error)
     this.#isStopped = this.#hasFailed = true
@@ -470,8 +475,9 @@ export class Member implements Server, AdminTarget {
     await this.#context.features.written()
     await database.close()
     await audit?.close()
-    this.#resolveFailed(undefined)
-    platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
+    this.#resolveFailed(this.#lateFailure)
+    if (this.#lateFailure === undefined)
+      platform.logger.info({ lastZxid: formatZxid(database.lastZxid) }, 'Stopped')
   }
 
   /** Waits for a permit to stop, for `stop.permitMs` at most. */
