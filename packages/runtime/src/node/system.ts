@@ -72,6 +72,18 @@ function watchCollections(): void {
   observer.observe({ entryTypes: ['gc'] })
 }
 
+/** What Java shows for a property that the system does not know. */
+const UNKNOWN = '?'
+
+/** Returns what the system says; undefined for a user without a name, as in many containers, and for a working folder that is removed. */
+function ofSystem<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
 /** `environment` keeps the names of the JVM, for parsers of the `envi` command; the values are those of Node. */
 export const nodeSystem: System = {
   pid: process.pid,
@@ -85,7 +97,7 @@ export const nodeSystem: System = {
     return hasEnded(pid) ? undefined : `${pid}-${startOf(pid)}`
   },
   environment() {
-    const user = userInfo()
+    const user = ofSystem(() => userInfo())
     return [
       ['host.name', hostname()],
       ['java.version', process.version],
@@ -98,9 +110,9 @@ export const nodeSystem: System = {
       ['os.name', type()],
       ['os.arch', arch()],
       ['os.version', release()],
-      ['user.name', user.username],
-      ['user.home', user.homedir],
-      ['user.dir', process.cwd()],
+      ['user.name', user?.username ?? String(process.getuid?.() ?? UNKNOWN)],
+      ['user.home', user?.homedir ?? process.env['HOME'] ?? UNKNOWN],
+      ['user.dir', ofSystem(() => process.cwd()) ?? UNKNOWN],
       ['os.memory.free', megabytes(freemem())],
       ['os.memory.max', megabytes(totalmem())],
       ['os.memory.total', megabytes(process.memoryUsage.rss())],
