@@ -218,7 +218,7 @@ async function replaceBy(
 /** Resolves to the server that leads, or that stands alone; to the only one without a question. */
 async function leaderOf({ io }: Context, admins: readonly AdminClient[]): Promise<AdminClient> {
   if (admins.length === 1) return admins[0]!
-  const until = Date.now() + LEADER_WITHIN_MS
+  const until = performance.now() + LEADER_WITHIN_MS
   for (;;) {
     const answers = await Promise.all(
       admins.map((admin) =>
@@ -231,7 +231,7 @@ async function leaderOf({ io }: Context, admins: readonly AdminClient[]): Promis
       (answer) => answer instanceof Failure && answer.exitCode === ExitCode.noPermission,
     )
     if (problem !== undefined) throw problem as Failure
-    if (Date.now() > until)
+    if (performance.now() > until)
       throw new Failure(
         `None of ${admins.map(({ url }) => url.host).join(', ')} leads: ${answers.map((answer) => ('role' in answer ? answer.role : answer.message)).join('; ')}`,
         ExitCode.refused,

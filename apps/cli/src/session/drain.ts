@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { duration, timeOption } from '../arguments.ts'
 import type { Context } from '../context.ts'
-import { ExitCode, Failure } from '../exit-codes.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { note, pause } from '../io.ts'
 import type { AdminClient } from './admin-client.ts'
 
@@ -9,7 +9,7 @@ import type { AdminClient } from './admin-client.ts'
 const RETRY_MS = 1000
 const MAX_MS = 3_600_000
 
-/** Times of a drain, in milliseconds. */
+/** Times of a drain, in milliseconds. The permit lasts for `over` and `for` together. */
 export interface DrainTimes {
   /** How long to wait for the permit. */
   readonly wait: number
@@ -23,7 +23,14 @@ export interface DrainTimes {
 export const withDrainOptions = (command: Command): Command =>
   command
     .addOption(timeOption('--wait <time>', 'how long to wait for the permit', duration(0, MAX_MS), '1m'))
-    .addOption(timeOption('--for <time>', 'how long the stop may take', duration(1000, MAX_MS), '2m'))
+    .addOption(
+      timeOption(
+        '--for <time>',
+        'how long the stop may take once the connections are closed',
+        duration(1000, MAX_MS),
+        '2m',
+      ),
+    )
     .addOption(
       timeOption(
         '--over <time>',
@@ -36,7 +43,12 @@ export const withDrainOptions = (command: Command): Command =>
 /** Waits for the permit to stop a server, and moves its clients to others. Resolves to the id of the server. */
 export async function drainServer(context: Context, admin: AdminClient, times: DrainTimes): Promise<number> {
   const { io } = context
-  const id = await awaitPermit(context, admin, Math.ceil(times.for / 1000), times.wait)
+  const permitMs = times.over + times.for
+  if (permitMs > MAX_MS)
+    throw new UsageError(
+      'Expected --over and --for to be an hour together at most, the longest time of a permit to stop, got more.',
+    )
+  const id = await awaitPermit(context, admin, Math.ceil(permitMs / 1000), times.wait)
   await admin.json('POST', '/api/v1/drain', { body: { seconds: times.over / 1000 } })
   await pause(io, times.over)
   return id
@@ -55,7 +67,7 @@ async function awaitPermit(
   seconds: number,
   waitMs: number,
 ): Promise<number> {
-  const until = Date.now() + waitMs
+  const until = performance.now() + waitMs
   for (let reason = ''; ;) {
     const { id, detail = '' } = await admin.json<Permit>('POST', '/api/v1/stop-permit', {
       body: { seconds },
@@ -64,7 +76,7 @@ async function awaitPermit(
     if (id !== undefined) return id
     if (detail !== reason) note(io, `waits: ${detail}`)
     reason = detail
-    const left = until - Date.now()
+    const left = until - performance.now()
     if (left <= 0)
       throw new Failure(
         `The leader has not let the server stop within ${waitMs} ms. ${detail}`,
