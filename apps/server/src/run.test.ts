@@ -26,12 +26,17 @@ function deferred<T>() {
   return { promise, resolve }
 }
 
-/** A program in a world of its own: what it prints, the server it starts, and the signals it gets. */
-function stage(argv: string[], overrides: Partial<Host> = {}) {
+/**
+ * A program in a world of its own: what it prints, the server it starts, and the signals it gets. The server has started once it has read
+ * its data.
+ */
+function stage(argv: string[], overrides: Partial<Host> = {}, dataRead = Promise.resolve()) {
   const printed = { out: '', err: '', log: [] as string[] }
   const started = deferred<ServerSettings>()
   const failed = deferred<unknown>()
+  const starting = deferred<void>()
   const state = {
+    starting: starting.promise,
     now: 0,
     closed: 0,
     exits: [] as number[],
@@ -41,17 +46,14 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     reloads: 0,
     closing: Promise.resolve(),
   }
-  const server: Omit<RunningServer, 'logger'> = {
+  const server: Omit<RunningServer, 'logger' | 'failed'> = {
     listeners: [{ key: 'clientPort', address: { host: '0.0.0.0', port: 2181 }, secure: false }],
-    failed: failed.promise,
     stats: () => ({ lastZxid: 0x1f, nodes: 7, sessions: 2 }),
     reload: async () => void state.reloads++,
     close: () => (state.closed++, state.closing),
   }
   const note = (_: object, sentence: string): void => void printed.log.push(sentence)
   const logger: Logger = { ...silentLogger, info: note, warn: note, error: note }
-  let given: ServerSettings
-  // Started when it listens to signals too.
   const world: Host = {
     argv,
     environment: {},
@@ -60,12 +62,24 @@ function stage(argv: string[], overrides: Partial<Host> = {}) {
     out: (text) => void (printed.out += text),
     err: (text) => void (printed.err += text),
     logger: async () => logger,
-    start: async (settings, logger) => ((given = settings), { ...server, logger }),
+    async start(settings, logger) {
+      starting.resolve()
+      await dataRead
+      return {
+        ...server,
+        logger,
+        // Started when the program waits for its end.
+        get failed() {
+          started.resolve(settings)
+          return failed.promise
+        },
+      }
+    },
     checkFiles,
     now: () => state.now,
     onStop: (stop) => ((state.signal = stop), () => undefined),
     onReload: (reload) => ((state.hangUp = reload), () => undefined),
-    onToggleDebug: (toggle) => ((state.toggle = toggle), started.resolve(given), () => undefined),
+    onToggleDebug: (toggle) => ((state.toggle = toggle), () => undefined),
     exit: (code) => void state.exits.push(code),
     ...overrides,
   }
@@ -282,6 +296,28 @@ describe('a running server', () => {
     state.hangUp()
     expect(state).toMatchObject({ reloads: 1, closed: 0 })
     expect(printed.log).toContain('Reloading certificates, tokens and the audit file on SIGHUP')
+    state.signal('SIGTERM')
+    expect(await exit).toBe(0)
+  })
+
+  test('takes SIGHUP and SIGUSR2 also while it reads its data: neither ends the process, as both do without a listener', async () => {
+    const reading = deferred<void>()
+    const logger: Logger = { ...silentLogger, level: 'info' }
+    const { started, state, exit } = stage(
+      ['--data', folder],
+      { logger: async () => logger },
+      reading.promise,
+    )
+    await state.starting
+    state.hangUp()
+    state.toggle()
+    expect(logger.level).toBe('debug')
+    expect(state.reloads).toBe(0)
+    reading.resolve()
+    await started
+    expect(state.reloads).toBe(1)
+    state.toggle()
+    expect(logger.level).toBe('info')
     state.signal('SIGTERM')
     expect(await exit).toBe(0)
   })

@@ -124,23 +124,20 @@ function logLevelOf(host: Host): LogLevel | undefined {
 async function serve(settings: ServerSettings, output: Logger, host: Host): Promise<number> {
   let server: RunningServer
   const stop = waitForStop(host, output)
+  const others = takeOtherSignals(host, output)
+  const unsubscribe = (): void => {
+    stop.unsubscribe()
+    others.unsubscribe()
+  }
   try {
     server = await host.start(settings, output)
   } catch (error) {
-    stop.unsubscribe()
+    unsubscribe()
     return reportFailure(error, 'cannot start', output, host)
   }
   announce(server, settings, host)
+  others.started(server)
   const { logger } = server
-  const unsubscribeReload = host.onReload(() => {
-    logger.info({ id: 'program.reloading' }, 'Reloading certificates, tokens and the audit file on SIGHUP')
-    void server.reload()
-  })
-  const level = logger.level
-  const unsubscribeToggle = host.onToggleDebug(() => {
-    logger.level = logger.level === 'debug' ? level : 'debug'
-    logger.info({ id: 'program.log-level', to: logger.level }, 'The level of the log was changed by SIGUSR2')
-  })
   try {
     const failure = await Promise.race([stop.requested, server.failed.then((reason) => ({ reason }))])
     if (typeof failure === 'object') {
@@ -159,9 +156,48 @@ async function serve(settings: ServerSettings, output: Logger, host: Host): Prom
   } catch (error) {
     return reportFailure(error, 'did not stop cleanly', logger, host)
   } finally {
-    stop.unsubscribe()
-    unsubscribeReload()
-    unsubscribeToggle()
+    unsubscribe()
+  }
+}
+
+/**
+ * Takes the signals to reload and to log more, also before the server has started: each ends a process that does not listen to it. What it
+ * has read by then is read again once it has `started`.
+ */
+function takeOtherSignals(
+  host: Host,
+  output: Logger,
+): { started: (server: RunningServer) => void; unsubscribe: () => void } {
+  let server: RunningServer | undefined
+  let mustReload = false
+  const reload = (): void => {
+    mustReload = server === undefined
+    if (server === undefined) return
+    server.logger.info(
+      { id: 'program.reloading' },
+      'Reloading certificates, tokens and the audit file on SIGHUP',
+    )
+    void server.reload()
+  }
+  const { level } = output
+  const unsubscribeReload = host.onReload(reload)
+  const unsubscribeToggle = host.onToggleDebug(() => {
+    const logger = server?.logger ?? output
+    logger.level = logger.level === 'debug' ? level : 'debug'
+    logger.info(
+      { id: 'program.log-level', part: 'program', to: logger.level },
+      'The level of the log was changed by SIGUSR2',
+    )
+  })
+  return {
+    started(running) {
+      server = running
+      if (mustReload) reload()
+    },
+    unsubscribe() {
+      unsubscribeReload()
+      unsubscribeToggle()
+    },
   }
 }
 
