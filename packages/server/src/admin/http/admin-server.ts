@@ -132,7 +132,7 @@ export class AdminServer {
     this.#members = new ClusterReports(platform.clock, this.#cluster, this.#answers)
     this.#survey = new TreeSurvey(platform.clock)
     this.#disk = new DiskFigures(platform.clock, platform.disk)
-    this.#ownReport = new OwnReport(platform.clock, this.#disk, () => this.#certificates?.certificate)
+    this.#ownReport = new OwnReport(this.#disk, () => this.#certificates?.certificate)
     this.#metricsText = new MetricsText(this.#answers, async (writer) =>
       writeMetrics(writer, this.#target, await this.#collect(), this.#certificates?.certificate),
     )

@@ -8,7 +8,7 @@ it('figures of the disk are read anew after ten seconds, and are those of the sc
   const clock = new ManualClock()
   const figures = new DiskFigures(clock, disk)
   const logBytes = async (): Promise<number | undefined> =>
-    (await figures.next({ snapshots: '/data', logs: '/data' })).sizes?.logs
+    (await figures.next({ snapshots: '/data', logs: '/data' }))?.sizes?.logs
   const untilRead = async (): Promise<void> => {
     for (let i = 0; i < 50; i++) await Promise.resolve()
   }
@@ -33,4 +33,24 @@ it('figures of a disk that gives none are left out', async () => {
   disk.space = () => Promise.reject(new Error('not here'))
   const report = await new DiskFigures(new ManualClock(), disk).next({ snapshots: '/a', logs: '/b' })
   expect(report).toEqual({ spaces: new Map(), lastSnapshotAt: undefined, sizes: undefined })
+})
+
+it('a disk that does not answer holds up no scrape, neither the first one nor one a minute after its last answer', async () => {
+  const disk = await diskWithFolder('/data')
+  const clock = new ManualClock()
+  const answers = disk.space.bind(disk)
+  const folders = { snapshots: '/data', logs: '/data' }
+  const nextInTime = async (figures: DiskFigures): Promise<unknown> => {
+    const asked = figures.next(folders)
+    clock.advance(500)
+    return asked
+  }
+  disk.space = () => new Promise(() => {})
+  expect(await nextInTime(new DiskFigures(clock, disk))).toBeUndefined()
+  disk.space = answers
+  const figures = new DiskFigures(clock, disk)
+  expect(await figures.next(folders)).toBeDefined()
+  disk.space = () => new Promise(() => {})
+  clock.advance(60_000)
+  expect(await nextInTime(figures)).toBeUndefined()
 })

@@ -99,7 +99,7 @@ describe('the report of a member', () => {
     const clock = new ManualClock()
     const disk = new MemoryDisk()
     disk.space = () => new Promise(() => {})
-    const made = new OwnReport(clock, new DiskFigures(clock, disk), () => undefined).make(target)
+    const made = new OwnReport(new DiskFigures(clock, disk), () => undefined).make(target)
     clock.advance(499)
     await clock.untilIdle()
     let isMade = false

@@ -1,5 +1,5 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Clock, DiskSpace, OwnCertificate } from '@zabra/runtime'
+import type { DiskSpace, OwnCertificate } from '@zabra/runtime'
 import { MAX_REPORT_BYTES } from '../../../core/zab/index.ts'
 import { FULL_VERSION } from '../../../version.ts'
 import type { AdminTarget } from '../../admin-target.ts'
@@ -7,8 +7,6 @@ import type { DiskFigures, DiskReport } from '../disk-figures.ts'
 import { readiness } from '../health.ts'
 import { memberFindings, type MemberFinding } from './member-findings.ts'
 
-/** How long a report waits for the figures of a disk that does not answer, in milliseconds: half of what the leader waits for it. */
-const DISK_MS = 500
 /** The most checks, and the most findings, in a report. */
 export const MAX_ENTRIES = 16
 /** The longest texts, in characters. `SHORT_TEXT` is that of texts in a report that would be too long otherwise. */
@@ -52,28 +50,18 @@ export interface MemberReport {
 
 /** Makes the reports of a server about itself. */
 export class OwnReport {
-  readonly #clock: Clock
   readonly #disk: DiskFigures
   readonly #certificate: () => OwnCertificate | undefined
 
   /** `certificate` returns that of the HTTP port. */
-  constructor(clock: Clock, disk: DiskFigures, certificate: () => OwnCertificate | undefined) {
-    this.#clock = clock
+  constructor(disk: DiskFigures, certificate: () => OwnCertificate | undefined) {
     this.#disk = disk
     this.#certificate = certificate
   }
 
   async make(target: AdminTarget): Promise<MemberReport> {
-    const disk = await this.#figures(target)
+    const disk = await this.#disk.next(target.directories)
     return reportOf(target, disk, { ...target.certificates, http: this.#certificate() })
-  }
-
-  /** Resolves to the figures of the disk; to undefined where it does not answer in time. */
-  #figures({ directories }: AdminTarget): Promise<DiskReport | undefined> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#clock.after(DISK_MS, 'figures of the disk for a report', () => resolve(undefined))
-      this.#disk.next(directories).then(resolve, reject).finally(cancel)
-    })
   }
 }
 
