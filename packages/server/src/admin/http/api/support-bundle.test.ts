@@ -224,29 +224,35 @@ async function bundleOf(ask: (path: string) => Promise<HttpResponse>): Promise<R
   return unpack(Buffer.concat(chunks))
 }
 
-it('a bundle leaves out what is refused, what fails and what has no answer in time, and says so', async () => {
+it('a bundle leaves out what is refused, what fails and what has no answer in time, and says so; the rest is there', async () => {
   server = await TestServer.start(ADMIN)
   const files = await bundleOf(async (path) => {
     if (path === '/api/v1/cluster') return problem(503, 'There is no leader', 'Wait.')
     if (path === '/api/v1/slow') throw new Error('It has failed')
-    if (path === '/api/v1/findings') return new Promise<never>(() => {})
+    // As on a disk that does not answer.
+    if (path === '/commands/dirs') return new Promise<never>(() => {})
     return { status: 200, body: path }
   })
-  expect([...files.keys()]).toEqual([
-    'version.json',
-    'self.json',
-    'settings.json',
-    'readiness.txt',
-    'log-level.json',
-    'MANIFEST.txt',
-  ])
   const manifest = files.get('MANIFEST.txt')!
   expect(manifest).toMatch(/^cluster\.json +\/api\/v1\/cluster has answered 503: There is no leader$/m)
   expect(manifest).toMatch(/^slow\.json +It has failed$/m)
   expect(manifest).toMatch(/^log\.jsonl +the program of this server keeps no lines/m)
-  expect(manifest).toMatch(
-    /^findings\.json +there was no time left[^]*^metrics\.txt +there was no time left/m,
+  expect(manifest).toMatch(/^commands\/dirs\.json +there was no answer within 20 s$/m)
+  for (const name of ['cluster.json', 'slow.json', 'log.jsonl', 'commands/dirs.json'])
+    expect(files.has(name)).toBe(false)
+  for (const name of ['metrics.txt', 'commands/zabstate.json', 'top-identity.json'])
+    expect(files.has(name)).toBe(true)
+})
+
+it('a bundle ends after two minutes, without what there was no time for', async () => {
+  server = await TestServer.start(ADMIN)
+  const files = await bundleOf(async (path) =>
+    path.startsWith('/commands/') ? new Promise<never>(() => {}) : { status: 200, body: path },
   )
+  expect(files.has('metrics.txt')).toBe(true)
+  const manifest = files.get('MANIFEST.txt')!
+  expect(manifest).toMatch(/^commands\/configuration\.json +there was no answer within 20 s$/m)
+  expect(manifest).toMatch(/^commands\/zabstate\.json +there was no time left/m)
 })
 
 it('a bundle cuts an answer at 8 MiB, and all of them at 64 MiB', async () => {

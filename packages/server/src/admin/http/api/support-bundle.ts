@@ -12,6 +12,8 @@ const MAX_FILE_BYTES = 8 << 20
 const CHUNK = 1 << 16
 /** The time that a bundle may take; what is not there then is left out. */
 const MAX_MS = 120_000
+/** The same for one file: a disk that does not answer, for example, must not take the others away. */
+const MAX_FILE_MS = 20_000
 /** For how long the busiest keys are counted. */
 const TOP_MS = 2000
 /** Seconds after which to ask again while another bundle is made. */
@@ -114,14 +116,14 @@ export class SupportBundles {
     yield TAR_END
   }
 
-  /** Resolves to what is made. Rejects once the time is over. */
+  /** Resolves to what is made. Rejects once the time of the file or of the bundle is over. */
   #within<T>(make: () => Promise<T>, endsAt: number): Promise<T> {
     const { clock } = this.#platform
     return new Promise((resolve, reject) => {
-      const late = (): void => reject(new LeftOut(TOO_LATE))
       const leftMs = endsAt - clock.monotonic()
+      const late = (): void => reject(new LeftOut(leftMs > MAX_FILE_MS ? NO_ANSWER : TOO_LATE))
       if (leftMs <= 0) return late()
-      const cancel = clock.after(leftMs, 'end of a support bundle', late)
+      const cancel = clock.after(Math.min(leftMs, MAX_FILE_MS), 'end of a support bundle', late)
       make().then(resolve, reject).finally(cancel)
     })
   }
@@ -144,6 +146,7 @@ export class SupportBundles {
   }
 }
 
+const NO_ANSWER = `there was no answer within ${MAX_FILE_MS / 1000} s`
 const TOO_LATE = `there was no time left: a bundle takes ${MAX_MS / 1000} s at most`
 
 const encoder = new TextEncoder()
