@@ -17,13 +17,23 @@ export interface Exit {
 }
 
 const accessErrors = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EISDIR', 'ELOCKED', 'EIO'])
+/** Files that settings name, and targets of backups: a server uses them at its start. */
+const configurationErrors = new Set([
+  'CertificateError',
+  'TlsOptionError',
+  'SettingFileError',
+  'BackupError',
+  'BackupUsageError',
+])
 const diskFullErrors = new Set(['ENOSPC', 'EDQUOT'])
 
 /** Maps an error to a line for the operator and an exit code. */
 export function toExit(error: unknown): Exit {
   const causes = [...causeChain(error)]
   const text = causes[0] instanceof Error ? oneLine(causes[0].message) : oneLine(String(error))
-  if (causes.some(({ name }) => name === 'CertificateError' || name === 'TlsOptionError'))
+  const codes = causes.map(codeOf)
+  const isDiskFull = codes.some((code) => code !== undefined && diskFullErrors.has(code))
+  if (!isDiskFull && causes.some(({ name }) => configurationErrors.has(name)))
     return { line: text, exitCode: ExitCode.badConfiguration }
   if (causes.some(({ name }) => name === 'HttpPortError'))
     return { line: withAdvice(text, 'Choose another port in that setting.'), exitCode: ExitCode.httpPort }
@@ -34,8 +44,7 @@ export function toExit(error: unknown): Exit {
       line: withAdvice(text, 'Nothing was changed. Keep a copy of the data folder before you repair it.'),
       exitCode: ExitCode.corruptData,
     }
-  const codes = causes.map(codeOf)
-  if (codes.some((code) => code !== undefined && diskFullErrors.has(code)))
+  if (isDiskFull)
     return {
       line: withAdvice(text, 'Free some space on the disk and start again.'),
       exitCode: ExitCode.diskFull,

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { NetworkError, silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
+import { DiskError, NetworkError, silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
 import { createAuthority, issueCertificate } from '@zabra/runtime/node/certificate-authority'
 import { checkFiles } from '@zabra/server'
-import type { ServerSettings } from '@zabra/server/settings'
+import { SettingFileError, type ServerSettings } from '@zabra/server/settings'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run, type RunningServer, type Host } from './run.ts'
 
@@ -360,6 +360,28 @@ describe('a running server', () => {
     const { exit, printed } = stage([], { start: () => Promise.reject(error) })
     expect(await exit).toBe(2)
     expect(printed.err).toBe('zabra-server cannot start: /tls/server.jks is a JKS file. Convert it\n')
+  })
+
+  test.each([
+    ['ENOENT', 2],
+    ['ENOSPC', 15],
+  ])(
+    'with an audit file that is refused with %s exits with %i and names the setting',
+    async (code, exitCode) => {
+      const cause = new DiskError(`Cannot open /none: ${code}`, code, '/none')
+      const start = () => Promise.reject(new SettingFileError('audit.file', cause))
+      const { exit, printed } = stage([], { start })
+      expect(await exit).toBe(exitCode)
+      expect(printed.err).toBe(
+        `zabra-server cannot start: audit.file: Cannot open /none: ${code}. Check the path and its permissions.\n`,
+      )
+    },
+  )
+
+  test('with a target of backups that cannot be used exits with 2', async () => {
+    const error = Object.assign(new Error('Expected an absolute folder, got x.'), { name: 'BackupError' })
+    const { exit } = stage([], { start: () => Promise.reject(error) })
+    expect(await exit).toBe(2)
   })
 
   test('with an unknown cipher suite exits with 2 and names the expected ones', async () => {

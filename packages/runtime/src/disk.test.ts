@@ -93,7 +93,10 @@ describe('NodeDisk', () => {
     await disk.replaceFile(`${real}/file`, bytes('x'))
     await Promise.all(Array.from({ length: 50 }, () => disk.makeFolder(`${real}/many/at/once`)))
     expect(await disk.exists(`${real}/many/at/once`)).toBe(true)
-    await expect(disk.makeFolder(`${real}/file`)).rejects.toMatchObject({ code: 'EEXIST' })
+    await expect(disk.makeFolder(`${real}/file`)).rejects.toMatchObject({
+      code: 'ENOTDIR',
+      message: `Cannot make the folder ${real}/file: a file is there`,
+    })
     await expect(disk.makeFolder(`${real}/file/below`)).rejects.toMatchObject({ code: 'ENOTDIR' })
   })
 

@@ -16,8 +16,9 @@ export interface ServerOptions {
  * server. Settings that are left out have their defaults, but no HTTP port is opened unless `adminPort` or `adminEnabled` is given.
  * Resolves when the ports are open; a member does not wait for a leader. Throws a `RangeError` that lists every invalid setting.
  * Rejects with a `DamageError` or `RecoveryError` when the files cannot be trusted, a `FolderLockedError` when another server uses
- * them, a `NetworkError` when a port cannot be bound, a `CertificateError` when a key or certificate cannot be used, and a
- * `DiskError` when the disk refuses; each message says what to do.
+ * them, a `NetworkError` when a port cannot be bound, a `CertificateError` when a key or certificate cannot be used, a
+ * `SettingFileError` when another file that a setting names cannot be used, and a `DiskError` when the disk refuses; each message says
+ * what to do.
  */
 export async function createServer(
   settings: GivenServerSettings,

@@ -18,8 +18,8 @@ import { FEATURE_LEVEL } from './version.ts'
  * open; a member does not wait for a leader. Rejects with a `DamageError` or `RecoveryError` when the files cannot be trusted, a
  * `FolderLockedError` when another server uses them, a `BackupError` when backups cannot be written as configured, a `NetworkError`
  * when a port cannot be bound, an `HttpPortError` when it is one for HTTP that is set, a `CertificateError` when a
- * key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do. `featureLevel` makes it act
- * as another release, for tests of upgrades.
+ * key or certificate cannot be used, a `SettingFileError` when another file that a setting names cannot be used, and a `DiskError` when
+ * the disk refuses; each message says what to do. `featureLevel` makes it act as another release, for tests of upgrades.
  */
 export function createServer(
   settings: ServerSettings,

@@ -36,7 +36,10 @@ export class NodeDisk implements Disk {
       await attempt('make the folder', path, () => mkdir(path))
     } catch (error) {
       if (!(error instanceof DiskError)) throw error
-      if (error.code === 'EEXIST' && (await attempt('look at', path, () => stat(path))).isDirectory()) return
+      if (error.code === 'EEXIST') {
+        if ((await attempt('look at', path, () => stat(path))).isDirectory()) return
+        throw new DiskError(`Cannot make the folder ${path}: a file is there`, 'ENOTDIR', path)
+      }
       const parent = dirname(path)
       if (error.code !== 'ENOENT' || parent === path) throw error
       // Another process may have created the parent meanwhile, so retry once; if the parent exists and that fails, give up.

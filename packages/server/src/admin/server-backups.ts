@@ -19,7 +19,7 @@ import {
   type WrittenBackup,
 } from '../backup/index.ts'
 import type { Zxid } from '../core/types.ts'
-import { nextTime, type ServerSettings } from '../settings/index.ts'
+import { nextTime, useSettingFile, type ServerSettings } from '../settings/index.ts'
 import type { AdminTarget } from './admin-target.ts'
 import type { BackupReport, WritesBackups } from './backup-report.ts'
 import { BackupVerification } from './backup-verification.ts'
@@ -78,7 +78,7 @@ export class ServerBackups implements WritesBackups {
     this.#targets = targets
   }
 
-  /** Opens the targets in the settings; resolves to undefined without any. Rejects with a `BackupError` for settings that cannot be used. */
+  /** Opens the targets in the settings; resolves to undefined without any. Rejects with a `BackupError` for settings that cannot be used, and with a `SettingFileError` for files that they name. */
   static async open(settings: ServerSettings, platform: Platform): Promise<ServerBackups | undefined> {
     const { backupTargets, backupKeyFile } = settings
     if (backupTargets.length === 0) return undefined
@@ -90,14 +90,20 @@ export class ServerBackups implements WritesBackups {
     const key =
       backupKeyFile === undefined
         ? undefined
-        : parseKey(new TextDecoder().decode(await disk.readFile(backupKeyFile)), cryptography, backupKeyFile)
+        : await useSettingFile('backup.encryption.keyFile', async () =>
+            parseKey(
+              new TextDecoder().decode(await disk.readFile(backupKeyFile)),
+              cryptography,
+              backupKeyFile,
+            ),
+          )
     rulesOf(settings)
     const credentials = credentialsReader(settings, platform)
     const s3 = { endpoint: settings.backupS3Endpoint, region: settings.backupS3Region, credentials }
     const targets: TargetBackups[] = []
     for (const text of backupTargets) {
       const target = await openTarget(text, { ...platform, cryptography }, s3)
-      if (target.url.startsWith('s3:')) await credentials()
+      if (target.url.startsWith('s3:')) await useSettingFile('backup.s3.credentialsFile', credentials)
       // A mounted folder may not answer for as long as its machine is away, and a start does not wait for that.
       else void warnBesideData(target.url, settings, platform)
       const store = { target, cryptography, random, key }

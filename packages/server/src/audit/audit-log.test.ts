@@ -502,7 +502,7 @@ describe('the audit log', () => {
     disk.injectFault = (operation, path) =>
       operation === 'open' && path === FILE ? { code: 'EACCES' } : undefined
     await expect(TestServer.start({ auditEnabled: true, auditFile: FILE }, disk)).rejects.toMatchObject({
-      code: 'EACCES',
+      cause: { code: 'EACCES' },
     })
   })
 })

@@ -1,5 +1,5 @@
 import type { Platform } from '@zabra/runtime'
-import type { ServerSettings } from '../settings/index.ts'
+import { useSettingFile, type ServerSettings } from '../settings/index.ts'
 import { ApacheLines } from './apache-lines.ts'
 import {
   apacheLine,
@@ -73,11 +73,11 @@ export class AuditLog {
     this.#lines = this.isJson ? new JsonLines(this.#file, settings.serverId) : new ApacheLines(this.#file)
   }
 
-  /** Returns undefined where the settings ask for no audit log. Rejects with a `DiskError` when the file cannot be written, and with a `RangeError` without what its hashes need. */
+  /** Returns undefined where the settings ask for no audit log. Rejects with a `SettingFileError` when the file cannot be written, and with a `RangeError` without what its hashes need. */
   static async open(settings: ServerSettings, platform: Platform): Promise<AuditLog | undefined> {
     if (!settings.auditEnabled) return undefined
     const log = new AuditLog(settings, platform)
-    await log.#file?.open()
+    await useSettingFile('audit.file', async () => log.#file?.open())
     return log
   }
 

@@ -2,6 +2,7 @@ import type { Platform } from '@zabra/runtime'
 import { SessionPasswords } from '../core/sessions/index.ts'
 import type { SharedSecret } from '../core/zab/index.ts'
 import { RecoveryError } from '../persistence/index.ts'
+import { useSettingFile } from '../settings/index.ts'
 
 /** Name of the file in `dataDir` that holds the secret which this server has made or was given, and since when a secret is used. */
 const FILE = 'session.secret'
@@ -30,7 +31,7 @@ interface SecretRecord {
 /**
  * Loads the secret from which the passwords of sessions are computed. A standalone server makes one and keeps it in `dataDir`; the
  * members of an ensemble share `sessionSecretFile`. `hasSessions` says whether sessions were recovered, whose passwords are older
- * than the secret. Rejects with a `RecoveryError` for a file that holds no usable secret.
+ * than the secret. Rejects with a `RecoveryError` where its own file holds no usable secret, and with a `SettingFileError` for `sessionSecretFile`.
  */
 export async function loadSessionPasswords(
   { dataDir, sessionSecretEnabled, sessionSecretFile }: SessionSecretSettings,
@@ -52,7 +53,9 @@ export async function loadSessionPasswords(
   const since = isUsed ? known.since : hasSessions ? Math.floor(clock.wall()) : 'never'
   if (!isUsed || secret !== known.secret)
     await disk.replaceFile(path, encode({ secret, since }), { isSecret: true })
-  const bytes = isOwn ? fromHex(secret!) : await readSessionSecret(sessionSecretFile, disk)
+  const bytes = isOwn
+    ? fromHex(secret!)
+    : await useSettingFile('sessionSecretFile', () => readSessionSecret(sessionSecretFile, disk))
   return new SessionPasswords({ bytes, since: typeof since === 'number' ? since : undefined })
 }
 

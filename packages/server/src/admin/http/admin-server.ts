@@ -12,7 +12,7 @@ import { originOf, userNames, type AuditLog } from '../../audit/index.ts'
 import { CertificateReload } from '../../connections/certificates.ts'
 import { EventLogger } from '../../logging/index.ts'
 import { RecoveryProgress } from '../../persistence/index.ts'
-import { PROMETHEUS_PROVIDER, type ServerSettings } from '../../settings/index.ts'
+import { PROMETHEUS_PROVIDER, useSettingFile, type ServerSettings } from '../../settings/index.ts'
 import type { LiveSettings } from '../../settings/live-settings.ts'
 import { INITIAL_TRACE_MASK, RestoreRefusal, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { SlicedAnswers } from '../sliced-answers.ts'
@@ -155,9 +155,9 @@ export class AdminServer {
     return this.#listener?.address
   }
 
-  /** Opens the ports. Rejects with an `HttpPortError` when a port that is set cannot be opened, and with an error for a bad tokens file. */
+  /** Opens the ports. Rejects with an `HttpPortError` when a port that is set cannot be opened, and with a `SettingFileError` for a bad tokens file. */
   async listen(): Promise<void> {
-    await this.#readTokens()
+    await useSettingFile('admin.tokensFile', () => this.#readTokens())
     await this.#listenForAdmin()
     try {
       await this.#listenForMetrics()
