@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import type { Platform } from '@zabra/runtime'
+import { safe } from './text/bytes.ts'
 
 /** An output stream; a terminal also has a width. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number }
@@ -22,9 +23,9 @@ export function print(io: Io, ...lines: readonly string[]): void {
   for (const line of lines) io.stdout.write(`${line}\n`)
 }
 
-/** Prints a line for the user to standard error. */
+/** Prints a line for the user to standard error. Parts of it may be what a server has said. */
 export function note(io: Io, line: string): void {
-  io.stderr.write(`zabra: ${line}\n`)
+  io.stderr.write(`zabra: ${safe(line)}\n`)
 }
 
 /** Prints one JSON value on a line. A bigint becomes a string in hexadecimal, as in all other output. */

@@ -4,6 +4,7 @@ import { commandGroups } from './commands/index.ts'
 import { ExitCode, errorDetails, toExit, withPathAdvice } from './exit-codes.ts'
 import { adviseForeignName } from './foreign-names.ts'
 import { print, type Io } from './io.ts'
+import { safe } from './text/bytes.ts'
 import { painter } from './text/style.ts'
 import { asksForJson, asksForVersion, createProgram, overview } from './program.ts'
 
@@ -40,7 +41,8 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     const { line, exitCode } = toExit(reason)
     if (line === '') return exitCode
     if (asksForJson(argv)) writeErrorJson(io, line, exitCode, reason)
-    else io.stderr.write(`${painter(io, io.stderr)('bad', 'zabra:')} ${line}\n`)
+    // Parts of it may be what a server has said.
+    else io.stderr.write(`${painter(io, io.stderr)('bad', 'zabra:')} ${safe(line)}\n`)
     return exitCode
   }
 }

@@ -63,8 +63,8 @@ async function set(context: Context, level: string, flags: Flags): Promise<void>
 
 function report({ io, options }: Context, { level, parts }: Levels): void {
   if (options().json) return printJson(io, { level, parts })
-  print(io, `all ${level ?? 'as the program of the server has it'}`)
-  for (const [part, own] of Object.entries(parts)) print(io, `${part} ${own}`)
+  print(io, safeLine(`all ${level ?? 'as the program of the server has it'}`))
+  for (const [part, own] of Object.entries(parts)) print(io, safeLine(`${part} ${own}`))
 }
 
 // Settings

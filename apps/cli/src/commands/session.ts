@@ -2,6 +2,7 @@ import { sessionId } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
+import { safeLine } from '../text/bytes.ts'
 import { printTable } from '../text/table.ts'
 
 interface ListedSession {
@@ -72,14 +73,16 @@ async function list(
     for (const one of page.sessions.filter(isShown))
       if (json) printJson(io, one)
       else
-        rows.push([
-          one.id,
-          one.address ?? '-',
-          String(one.timeoutMs),
-          String(one.ephemerals),
-          String(one.watchedPaths),
-          one.lastOperation ?? '-',
-        ])
+        rows.push(
+          [
+            one.id,
+            one.address ?? '-',
+            String(one.timeoutMs),
+            String(one.ephemerals),
+            String(one.watchedPaths),
+            one.lastOperation ?? '-',
+          ].map(safeLine),
+        )
     after = page.next
   }
   if (!json && rows.length === 0) note(io, 'there are none on this server')

@@ -3,6 +3,7 @@ import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import { readLastFile } from '../files/tar-file.ts'
+import { safe } from '../text/bytes.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 
 interface Flags extends AdminFlags {
@@ -50,7 +51,7 @@ async function collect(context: Context, flags: Flags): Promise<void> {
       ExitCode.refused,
     )
   if (options().json) return printJson(io, { file: path, manifest })
-  print(io, manifest.trimEnd())
+  print(io, safe(manifest.trimEnd()))
   note(io, `the bundle is in ${path}`)
 }
 

@@ -54,7 +54,7 @@ async function list(context: Context, flags: Flags): Promise<void> {
     const page: Page = await admin.json<Page>('GET', `/api/v1/watches?${query.toString()}`)
     for (const watch of page.watches)
       if (json) printJson(io, watch)
-      else print(io, `${watch.session}  ${watch.kinds.join(',')}  ${safeLine(watch.path)}`)
+      else print(io, safeLine(`${watch.session}  ${watch.kinds.join(',')}  ${watch.path}`))
     isEmpty &&= page.watches.length === 0
     after = page.next
   }
