@@ -5,7 +5,6 @@ export const ExitCode = {
   badConfiguration: 2,
   dataFolder: 3,
   httpPort: 4,
-  snapshotFailed: 10,
   diskFull: 15,
   corruptData: 17,
 } as const

@@ -26,6 +26,9 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.exit(exitCode)
   })
 
+// A reader that has ended changes no exit code: of `zabra-server --help | head -1`, for example.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
 process.exitCode = await run({
   argv: process.argv.slice(2),
   environment: process.env,

@@ -51,6 +51,15 @@ describe('the built program', () => {
     expect(code).toBe(0)
   })
 
+  test('exits with the code of its verdict where the reader of its output has ended', async () => {
+    const child = spawn(process.execPath, [join(folder, 'dist/main.js'), '--help'], { timeout: 30_000 })
+    child.stdout.destroy()
+    let errors = ''
+    child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+    const code = await new Promise((resolve) => child.once('close', resolve))
+    expect([code, errors]).toEqual([0, ''])
+  })
+
   test('imports only its own files and modules of Node', () => {
     const imports = built().flatMap((text) => [
       ...text.matchAll(/^(?:import|export) [^"';]*?from ["']([^"']+)["']|\bimport\("([^"]+)"\)/gm),
