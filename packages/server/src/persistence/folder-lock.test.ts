@@ -82,6 +82,62 @@ describe('lockFolder', () => {
     expect(attempts).toBe(3)
   })
 
+  describe('of two servers that start at once', () => {
+    /** Starts a server, and another one to its end when the first one does something with the disk for the first time. */
+    async function startTwo(
+      disk: MemoryDisk,
+      operation: 'remove' | 'write' | 'read' | 'rename',
+    ): Promise<unknown[]> {
+      let other: Promise<unknown> | undefined
+      const between = async (): Promise<void> => {
+        other ??= lockFolder(disk, '/data', owner(2, [1]), 'b2').catch((error: unknown) => error)
+        await other
+      }
+      const { remove, readFile, rename, openWrite } = disk
+      const first: MemoryDisk = Object.assign(Object.create(disk) as MemoryDisk, {
+        remove: async (path: string) => {
+          if (operation === 'remove') await between()
+          return remove.call(disk, path)
+        },
+        readFile: async (path: string) => {
+          if (operation === 'read') await between()
+          return readFile.call(disk, path)
+        },
+        rename: async (from: string, to: string) => {
+          if (operation === 'rename') await between()
+          return rename.call(disk, from, to)
+        },
+        openWrite: async (...args: Parameters<typeof openWrite>) => {
+          const writer = await openWrite.apply(disk, args)
+          return {
+            ...writer,
+            async write(bytes: Uint8Array, position: number) {
+              if (operation === 'write') await between()
+              return writer.write(bytes, position)
+            },
+          }
+        },
+      })
+      const result = await lockFolder(first, '/data', owner(1, [2]), 'a1').catch((error: unknown) => error)
+      await between()
+      return [result, await other!]
+    }
+
+    it.each([
+      ['before it writes its lock', 'write', undefined],
+      ['before it reads the lock of an ended process', 'read', '99 f0 99-now\n'],
+      ['before it takes the lock of an ended process away', 'rename', '99 f0 99-now\n'],
+      ['before it removes the lock of an ended process', 'remove', '99 f0 99-now\n'],
+    ] as const)('one gets the lock, where the other starts %s', async (_, operation, text) => {
+      const disk = await diskWithFolder('/data')
+      if (text !== undefined) disk.putFile('/data/zabra.lock', new TextEncoder().encode(text))
+      const results = await startTwo(disk, operation)
+      expect(results.filter((result) => typeof result === 'function')).toHaveLength(1)
+      expect(results).toContainEqual(expect.objectContaining({ name: 'FolderLockedError' }))
+      expect(disk.paths()).toEqual(['/data/zabra.lock'])
+    })
+  })
+
   it('locks a folder once for a server that names it twice', async () => {
     const disk = await diskWithFolder('/data')
     const first = await lockFolder(disk, '/data', owner(1), 'a1')

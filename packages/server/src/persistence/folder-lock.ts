@@ -13,6 +13,9 @@ export interface LockOwner {
 /** Tokens of the locks that this process holds. The process id is not enough: in a container it is the same after each restart. */
 const held = new Set<string>()
 
+/** How often a server tries to lock a folder, where others take the lock, or leave it, meanwhile. */
+const ATTEMPTS = 3
+
 /**
  * Locks the folder for this process and resolves to the function that unlocks it. Takes over the lock of a process that no longer
  * runs, or that ran on another machine. `token` is random and the same for all folders of a server. Rejects with a
@@ -25,22 +28,25 @@ export async function lockFolder(
   token: string,
 ): Promise<() => Promise<void>> {
   const path = `${folder}/${NAME}`
-  for (let attempt = 0; ; attempt++) {
+  const own = `${owner.pid} ${token} ${owner.processIdentity(owner.pid) ?? '-'}\n`
+  for (let attempt = 1; ; attempt++) {
     try {
-      const text = `${owner.pid} ${token} ${owner.processIdentity(owner.pid) ?? '-'}\n`
-      await writeLock(disk, path, new TextEncoder().encode(text))
-      held.add(token)
-      return async () => {
-        held.delete(token)
-        await disk.remove(path)
+      await writeLock(disk, path, new TextEncoder().encode(own))
+      // Another server that starts now may have taken the lock away before it was written.
+      if ((await readLock(disk, path)) === own) {
+        held.add(token)
+        return async () => {
+          held.delete(token)
+          await disk.remove(path)
+        }
       }
+      if (attempt === ATTEMPTS) throw new FolderLockedError(folder, 'another server, which starts too')
     } catch (error) {
-      if (!(error instanceof DiskError) || error.code !== 'EEXIST' || attempt > 1) throw error
+      if (!hasCode(error, 'EEXIST') || attempt === ATTEMPTS) throw error
     }
-    const [pid = '', other = '', identity = ''] = new TextDecoder()
-      .decode(await disk.readFile(path))
-      .trim()
-      .split(' ')
+    const text = await readLock(disk, path)
+    if (text === undefined) continue
+    const [pid = '', other = '', identity = ''] = text.trim().split(' ')
     // The same folder under another name, such as a symbolic link: this call holds it already.
     if (other === token) return async () => {}
     // A simulation runs several processes in one, and tokens of those that have ended remain: so the process id must match too.
@@ -48,7 +54,7 @@ export async function lockFolder(
       throw new FolderLockedError(folder, 'another server of this process')
     if (identity !== '' && owner.processIdentity(Number(pid)) === identity)
       throw new FolderLockedError(folder, `process ${pid}`)
-    await disk.remove(path)
+    await takeAway(disk, path, { text, aside: `${path}.${token}` })
   }
 }
 
@@ -64,3 +70,34 @@ async function writeLock(disk: Disk, path: string, bytes: Uint8Array): Promise<v
     if (!isWritten) await disk.remove(path)
   }
 }
+
+/** Resolves to the text of a lock; to undefined where its owner, or one who takes it over, has removed it. */
+async function readLock(disk: Disk, path: string): Promise<string | undefined> {
+  try {
+    return new TextDecoder().decode(await disk.readFile(path))
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+/**
+ * Removes the lock with a text: not another one, which a server that starts at the same time may have written in its place since it was
+ * read.
+ */
+async function takeAway(
+  disk: Disk,
+  path: string,
+  { text, aside }: { readonly text: string; readonly aside: string },
+): Promise<void> {
+  try {
+    await disk.rename(path, aside)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return
+    throw error
+  }
+  if ((await readLock(disk, aside)) === text) await disk.remove(aside)
+  else await disk.rename(aside, path)
+}
+
+const hasCode = (error: unknown, code: string): boolean => error instanceof DiskError && error.code === code
