@@ -1,4 +1,5 @@
 import type { Clock, Cryptography, Disk, Random } from '@zabra/runtime'
+import { hideSecrets } from '../core/hide-secrets.ts'
 import { BackupError } from './errors.ts'
 import type { S3Credentials } from './s3-target.ts'
 import { FolderTarget, type BackupTarget } from './target.ts'
@@ -38,7 +39,7 @@ export async function openTarget(
   const path = pathOf(text)
   if (path !== undefined) return new FolderTarget(path, { disk, random })
   throw new BackupError(
-    `Expected an absolute folder, file:///folder or s3://bucket/prefix as the target of backups, got ${text}.`,
+    `Expected an absolute folder, file:///folder or s3://bucket/prefix as the target of backups, got ${hideSecrets(text)}.`,
   )
 }
 

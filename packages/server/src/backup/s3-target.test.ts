@@ -345,6 +345,12 @@ describe('openTarget', () => {
     },
   )
 
+  it('shows no user with a password of a target that it rejects', async () => {
+    await expect(openTarget('s3://key:s3cret@bucket/x', platform, s3)).rejects.toThrow(
+      /^(?!.*s3cret).*got s3:\/\/\(not shown\)@bucket\/x/,
+    )
+  })
+
   it('tells folders from stores', () => {
     expect(['/x', 'x', 'file:///x', 's3://x', 'gs://x'].map(isRemoteTarget)).toEqual([
       false,

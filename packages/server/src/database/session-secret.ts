@@ -2,7 +2,7 @@ import type { Platform } from '@zabra/runtime'
 import { SessionPasswords } from '../core/sessions/index.ts'
 import type { SharedSecret } from '../core/zab/index.ts'
 import { RecoveryError } from '../persistence/index.ts'
-import { useSettingFile } from '../settings/index.ts'
+import { useSettingFile } from '../core/setting-file-error.ts'
 
 /** Name of the file in `dataDir` that holds the secret which this server has made or was given, and since when a secret is used. */
 const FILE = 'session.secret'

@@ -2,6 +2,7 @@ import { rowOf, settingNames } from './defaults.ts'
 import { findKnownKey, knownKeys } from './known-keys.ts'
 import type { SettingEntry, Finding } from './sources.ts'
 import { closestMatch } from './closest-match.ts'
+import { hideSecrets } from '../core/hide-secrets.ts'
 
 const candidates = [
   ...settingNames.map((name) => rowOf(name).key),
@@ -20,7 +21,7 @@ export function describeValue({ value }: SettingEntry, secret: true | undefined)
   if (secret) return 'got something else (not shown, as it may be a secret).'
   if (value === '') return 'got nothing. Give a value or remove the line.'
   const comment = /\s[#!]/.test(value) ? ' A comment needs a line of its own.' : ''
-  return `got "${value}".${comment}`
+  return `got "${hideSecrets(value)}".${comment}`
 }
 
 /** Adds findings for a key that is no setting: known and without effect, rejected, or unknown. */

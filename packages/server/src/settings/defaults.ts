@@ -1,5 +1,6 @@
 import { adminSecurityProblems } from './admin-security.ts'
 import { auditProblems } from './audit-problems.ts'
+import { hideSecrets } from '../core/hide-secrets.ts'
 import { memberSecurityProblems } from './member-security.ts'
 import type { DefaultInputs, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
@@ -35,7 +36,7 @@ export function defaults(given: GivenServerSettings = {}): ServerSettings {
     if (overrides[name] === undefined && typeof defaultValue !== 'function') continue
     const value = settings[name]
     if (type.accepts(value)) continue
-    const shown = typeof value === 'object' ? JSON.stringify(value) : String(value)
+    const shown = hideSecrets(typeof value === 'object' ? JSON.stringify(value) : String(value))
     const got = isSecret ? 'a value that is not shown' : `\`${shown}\` (${typeof value})`
     problems.push(`Expected \`${name}\` to be ${type.expected}, got ${got}`)
   }

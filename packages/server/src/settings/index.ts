@@ -23,7 +23,7 @@ export {
   type EnsembleConfiguration,
   type ReconfigRequest,
 } from '../core/quorum/index.ts'
-export { SettingFileError, useSettingFile } from './setting-file-error.ts'
+export { SettingFileError, useSettingFile } from '../core/setting-file-error.ts'
 export { nextTime, type Schedule } from './schedule.ts'
 export { LATE_INTERVALS, MAX_DISK_USED, MIN_CERTIFICATE_DAYS } from './warning-limits.ts'
 export { usesAdminTls } from './admin-security.ts'

@@ -268,6 +268,21 @@ describe('a configuration file', () => {
     expect(errors[0]).toContain('not shown')
     expect(errors[0]).not.toContain('not*base64')
   })
+
+  test('a secret in a value that a program may not pass is not shown', () => {
+    expect(() => defaults({ adminRoleAdmin: ['digest:ada:s3cretHash=', 'bob'] })).toThrow(
+      /^(?!.*s3cret).*digest:ada:\(not shown\)/,
+    )
+  })
+
+  test.each([
+    ['admin.role.admin=digest:ada:s3cretHash=, bob', 'got "digest:ada:(not shown), bob"'],
+    ['backup.s3.endpoint=https://ada:s3cret@minio:9000', 'got "https://(not shown)@minio:9000"'],
+  ])('a secret in a value that is refused is not shown: %s', (line, message) => {
+    const { errors } = load({ file: cfg(line) })
+    expect(errors[0]).toContain(message)
+    expect(errors[0]).not.toContain('s3cret')
+  })
 })
 
 describe('members of an ensemble', () => {
