@@ -193,6 +193,16 @@ describe('the command restore', () => {
     expect((await restore(taken)).status).toBe(200)
   })
 
+  it('says why the disk does not open the file for a snapshot', async () => {
+    const target = server.server as unknown as AdminTarget
+    const restores = new Restores(server.platform())
+    server.disk.injectFault = (call, path) =>
+      call === 'open' && path.includes('restoring') ? { code: 'EDQUOT' } : undefined
+    const begun = restores.begin(target, { headers: {}, body: [new Uint8Array(8)] as never })
+    await expect(begun).rejects.toMatchObject({ code: 'EDQUOT' })
+    expect(restores.state).toMatchObject({ state: 'failed', problem: expect.stringContaining('EDQUOT') })
+  })
+
   it('serves the old data when the disk refuses the new', async () => {
     client.create(1, '/a')
     await server.untilIdle()

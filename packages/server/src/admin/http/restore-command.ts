@@ -169,7 +169,8 @@ async function receive(
   } catch (error) {
     await file?.close()
     file = undefined
-    if (name !== undefined) await disk.remove(`${folder}/${name}`)
+    // The first error is the one that counts: the file may not be there.
+    if (name !== undefined) await disk.remove(`${folder}/${name}`).catch(() => {})
     throw error
   } finally {
     await file?.close()
