@@ -93,29 +93,18 @@ describe('lockFolder', () => {
         other ??= lockFolder(disk, '/data', owner(2, [1]), 'b2').catch((error: unknown) => error)
         await other
       }
-      const { remove, readFile, rename, openWrite } = disk
-      const first: MemoryDisk = Object.assign(Object.create(disk) as MemoryDisk, {
-        remove: async (path: string) => {
-          if (operation === 'remove') await between()
-          return remove.call(disk, path)
-        },
-        readFile: async (path: string) => {
-          if (operation === 'read') await between()
-          return readFile.call(disk, path)
-        },
-        rename: async (from: string, to: string) => {
-          if (operation === 'rename') await between()
-          return rename.call(disk, from, to)
-        },
-        openWrite: async (...args: Parameters<typeof openWrite>) => {
-          const writer = await openWrite.apply(disk, args)
-          return {
-            ...writer,
-            async write(bytes: Uint8Array, position: number) {
-              if (operation === 'write') await between()
-              return writer.write(bytes, position)
-            },
-          }
+      const before = async (call: string): Promise<void> => {
+        if (call === operation) await between()
+      }
+      const first = Object.assign(Object.create(disk) as MemoryDisk, {
+        remove: (path: string) => before('remove').then(() => disk.remove(path)),
+        readFile: (path: string) => before('read').then(() => disk.readFile(path)),
+        rename: (from: string, to: string) => before('rename').then(() => disk.rename(from, to)),
+        async openWrite(path: string, options: { create: boolean; durable: boolean }) {
+          const writer = await disk.openWrite(path, options)
+          const write = (bytes: Uint8Array, position: number): Promise<void> =>
+            before('write').then(() => writer.write(bytes, position))
+          return { ...writer, write }
         },
       })
       const result = await lockFolder(first, '/data', owner(1, [2]), 'a1').catch((error: unknown) => error)
