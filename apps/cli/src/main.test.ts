@@ -82,10 +82,14 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     expect(stage.server.stats().sessions).toBe(before)
   })
 
-  it.skipIf(!existsSync('/dev/full'))('fails when its output cannot be written', () => {
+  it.skipIf(!existsSync('/dev/full')).each([
+    ['at its end', ['--version']],
+    // The second server is asked once it is said that the first one does not answer.
+    ['while it works', ['doctor', '--admin', '127.0.0.1:1,127.0.0.1:2']],
+  ])('fails when its output cannot be written %s', (_, argv) => {
     const out = openSync('/dev/full', 'w')
     try {
-      const ran = spawnSync(process.execPath, [main, '--version'], { stdio: ['ignore', out, 'pipe'] })
+      const ran = spawnSync(process.execPath, [main, ...argv], { stdio: ['ignore', out, 'pipe'] })
       expect(ran.status).toBe(1)
       expect(ran.stderr.toString()).toBe(
         'zabra: Cannot write to standard output (ENOSPC). Make room, or print elsewhere.\n',

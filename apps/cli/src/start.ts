@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { lightRandom } from '@zabra/runtime/node/dial'
 import { NodeDisk, nodeCompression, nodeSystem } from '@zabra/runtime/node/files'
-import { ExitCode, Interrupted } from './exit-codes.ts'
+import { ExitCode, Failure, Interrupted } from './exit-codes.ts'
 import { run } from './run.ts'
 
 /** Runs the command line of this process, and ends the process. */
@@ -18,10 +18,10 @@ export async function start(): Promise<void> {
     })
   }
   // EPIPE: the reader of the output has closed it, as with `zabra ls -R / | head`. Stop.
-  let outputError: NodeJS.ErrnoException | undefined
+  let outputFailure: Failure | undefined
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') outputError ??= error
-    stop.abort(error.code === 'EPIPE' ? new Interrupted('SIGPIPE') : error)
+    if (error.code !== 'EPIPE') outputFailure ??= unwritable(error)
+    stop.abort(outputFailure ?? new Interrupted('SIGPIPE'))
   })
   process.stderr.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
 
@@ -36,13 +36,17 @@ export async function start(): Promise<void> {
   })
   // A command that succeeded fails after all when its output could not be written.
   const end = (): void => {
-    if (outputError !== undefined && exitCode === ExitCode.ok)
-      process.stderr.write(
-        `zabra: Cannot write to standard output (${outputError.code}). Make room, or print elsewhere.\n`,
-      )
-    process.exit(outputError === undefined ? exitCode : exitCode || ExitCode.unexpected)
+    if (outputFailure !== undefined && exitCode === ExitCode.ok)
+      process.stderr.write(`zabra: ${outputFailure.message}\n`)
+    process.exit(outputFailure === undefined ? exitCode : exitCode || outputFailure.exitCode)
   }
   // Exit even if standard input is still open, but only after the output is flushed; a write error is emitted a tick later.
   process.stdout.write('', () => setImmediate(end))
   if (process.stdout.destroyed) setImmediate(end)
 }
+
+const unwritable = ({ code }: NodeJS.ErrnoException): Failure =>
+  new Failure(
+    `Cannot write to standard output (${code}). Make room, or print elsewhere.`,
+    ExitCode.unexpected,
+  )
