@@ -11,7 +11,7 @@ const USUAL_WORDS = words(`
   buffer bulk byte channel check child chunk client clock columns configuration connection context
   counter cursor descendant disk driver error executor field file first generator handlers id immediate index
   link linked list loader logger manager map order part path pipe policy port progress queue random read reader receiver
-  registry request ring rules run scheduler server splitter state store stream sum table tracker
+  registry request ring rules run scheduler server setting splitter state store stream sum table tracker
   window write
   naive partitions raw recording simulated simulation test
 `)
