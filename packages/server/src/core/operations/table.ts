@@ -46,7 +46,7 @@ export const isRead = (code: number): boolean => operationOf(code).kind === 'rea
 const LOGGED: ReadonlySet<number> = new Set([
   OpCode.multi,
   OpCode.closeSession,
-  ...OPERATIONS.filter(({ code, decodeTxn }) => decodeTxn !== failDecodeTxn && code !== OpCode.check).map(
+  ...OPERATIONS.filter((one) => one.decodeTxn !== failDecodeTxn && one.code !== OpCode.check).map(
     ({ code }) => code,
   ),
 ])
