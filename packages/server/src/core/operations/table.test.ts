@@ -1,7 +1,7 @@
 import { OpCode, Reader } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { SKIPPING } from './fields.ts'
-import { isRead, isWrite, operationOf, OPERATIONS } from './table.ts'
+import { isLogged, isRead, isWrite, operationOf, OPERATIONS } from './table.ts'
 
 describe('the table of operations', () => {
   it('has one row for each op code of the protocol', () => {
@@ -25,6 +25,17 @@ describe('the table of operations', () => {
   it('fails to decode the body of an operation that is no single write', () => {
     for (const code of [OpCode.multi, OpCode.closeSession, OpCode.exists, 99])
       expect(() => operationOf(code).decode(code, new Reader(new Uint8Array(8)), SKIPPING)).toThrow('op code')
+  })
+
+  it('logs what has a record, or a list that is decoded in steps, and no check alone', () => {
+    for (const code of [...Object.values(OpCode), 120]) {
+      const decode = (): unknown =>
+        operationOf(code).decodeTxn(code, new Reader(new Uint8Array(0)), undefined)
+      if (code === OpCode.multi || code === OpCode.closeSession) expect(isLogged(code)).toBe(true)
+      else if (isLogged(code)) expect(decode).not.toThrow('Expected the type of a transaction')
+      else if (code !== OpCode.check) expect(decode).toThrow('Expected the type of a transaction')
+    }
+    expect(isLogged(OpCode.check)).toBe(false)
   })
 
   it('gives every row the same shape, so that calls through the table stay fast', () => {

@@ -7,7 +7,7 @@ import { LIST_READS } from './list-reads.ts'
 import { MULTI_READ } from './multi-read.ts'
 import { NODE_READS } from './node-reads.ts'
 import { COMPOUND_OPERATIONS, INTERNAL_OPERATIONS } from './sessions.ts'
-import { defineOperation, failDecodeTxn, type Operation } from './types.ts'
+import { defineOperation, type Operation } from './types.ts'
 import { WATCH_READS } from './watch-reads.ts'
 
 /** Every operation of the protocol: one row each, beside the functions that the row names. */
@@ -42,13 +42,21 @@ export const isWrite = (code: number): boolean => operationOf(code).kind === 'wr
 /** Whether a client may send the operation and it changes nothing. */
 export const isRead = (code: number): boolean => operationOf(code).kind === 'read'
 
-/** The types of transactions that are logged: a check is part of a multi only. */
+/** The types of transactions that are logged. A check is part of a multi only. */
 const LOGGED: ReadonlySet<number> = new Set([
+  OpCode.create,
+  OpCode.create2,
+  OpCode.createContainer,
+  OpCode.createTTL,
+  OpCode.delete,
+  OpCode.deleteContainer,
+  OpCode.setData,
+  OpCode.setACL,
+  OpCode.reconfig,
   OpCode.multi,
+  OpCode.createSession,
   OpCode.closeSession,
-  ...OPERATIONS.filter((one) => one.decodeTxn !== failDecodeTxn && one.code !== OpCode.check).map(
-    ({ code }) => code,
-  ),
+  OpCode.error,
 ])
 
 /** Whether this release can decode a transaction of a type. */

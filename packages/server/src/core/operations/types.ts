@@ -88,8 +88,7 @@ const returnUnimplemented = (): number => ErrorCode.UNIMPLEMENTED
 const writeNothing = (): void => {}
 const failDecode = (type: number, body: Reader): never =>
   body.fail(`Expected the op code of a write, got ${type}`, 'an op code')
-/** The column of an operation that is not logged, or whose record is decoded in steps. */
-export const failDecodeTxn = (type: number, reader: Reader): never =>
+const failDecodeTxn = (type: number, reader: Reader): never =>
   reader.fail(`Expected the type of a transaction, got ${type}`, 'type')
 const failPrepare = (_context: PrepareContext, { type }: WriteRequest): never => {
   throw new TypeError(`Expected the op code of a write, got ${type}`)
