@@ -14,6 +14,7 @@
 //   ServerMetrics
 //   ServerOptions
 //   ServerSettings
+//   SettingFileError
 //   checkFiles
 //   createServer
 //   parseConfiguration
@@ -62,6 +63,7 @@
 //   Schedule
 //   ServerSettings
 //   SettingEntry
+//   SettingFileError
 //   SettingName
 //   SettingsFiles
 //   SettingsSources
@@ -79,6 +81,7 @@
 //   settingNames
 //   settingsFromEnvironment
 //   sharesSessionSecret
+//   useSettingFile
 //   usesAdminTls
 //   usesQuorumTls
 
@@ -870,6 +873,15 @@ export interface SessionMapView<V> {
     readonly entries: Iterable<readonly [SessionId, V]>;
     close(): void;
 }
+
+// core/setting-file-error.d.ts
+
+export declare class SettingFileError extends Error {
+    readonly name = "SettingFileError";
+    constructor(key: string, cause: unknown);
+}
+
+export declare function useSettingFile<T>(key: string, use: () => Promise<T>): Promise<T>;
 
 // core/tree/acl-table.d.ts
 
