@@ -1,9 +1,12 @@
 import { counterOf } from '@zabra/protocol'
+import type { DiskReader } from '@zabra/runtime'
 import {
   BackupError,
   chunksOf,
   digestText,
   encodeLog,
+  endable,
+  endChunks,
   type BackupSource,
   type SourceLog,
 } from '../backup/index.ts'
@@ -28,6 +31,8 @@ export function localSource(
   limited = (chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> => chunks,
   onSnapshot = (): void => {},
 ): BackupSource {
+  const contentsOf = (reader: DiskReader): AsyncIterable<Uint8Array> =>
+    endable(limited(chunksOf(reader)), () => reader.close())
   return {
     name: `${FULL_VERSION} of member ${target.settings.serverId}`,
     get cluster() {
@@ -44,7 +49,7 @@ export function localSource(
         throw new BackupError('The snapshot could not be taken; the log of the server gives the reason.')
       const { path, zxid } = taken
       const reader = await target.platform.disk.openRead(path)
-      return { file: path.slice(path.lastIndexOf('/') + 1), zxid, chunks: limited(chunksOf(reader)) }
+      return { file: path.slice(path.lastIndexOf('/') + 1), zxid, chunks: contentsOf(reader) }
     },
     async openBaseSnapshot(after) {
       const base = target.baseSnapshot
@@ -54,11 +59,11 @@ export function localSource(
       const path = `${target.directories.snapshots}/${base.file}`
       if (!(await disk.exists(path))) return undefined
       const reader = await disk.openRead(path)
-      return { ...base, digest: digestText(base), chunks: limited(chunksOf(reader)) }
+      return { ...base, digest: digestText(base), chunks: contentsOf(reader) }
     },
     async readLog(after) {
       const log = await readLog(target, servedTreeOf(target), after)
-      return log && { ...log, chunks: limited(log.chunks) }
+      return log && { ...log, chunks: endable(limited(log.chunks), () => endChunks(log.chunks)) }
     },
   }
 }

@@ -365,6 +365,46 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('keeps neither old logs nor open files for backups that could not begin, since the target refused new files', async () => {
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      adminRoleBackup: ['ip:127.0.0.1'],
+      maxSessionTimeoutMs: DAY,
+      purgeIntervalMs: 1.5 * MINUTE,
+      snapCount: 2,
+      snapTreeShare: 0,
+    })
+    const { disk } = server
+    let open = 0
+    disk.openRead = async (path) => {
+      const reader = await MemoryDisk.prototype.openRead.call(disk, path)
+      open++
+      return { ...reader, close: async () => void open-- }
+    }
+    const logs = () => disk.paths().filter((path) => path.startsWith('/data/version-2/log.'))
+    const client = await server.connect({ timeout: DAY })
+    client.create(1, '/a')
+    await server.advance(10_000)
+    const [first] = logs()
+    disk.injectFault = (call, path) =>
+      call === 'open' && /^\/backup\/(?:log|snapshot)\//.test(path) ? { code: 'EDQUOT' } : undefined
+    // A snapshot first, then parts of the log.
+    expect(await askForBackup(server.http)).toMatchObject({ status: 202 })
+    client.create(2, '/b')
+    await server.advance(MINUTE)
+    expect((await describedBy(server.http))?.problem).toContain('EDQUOT')
+    disk.injectFault = undefined
+    for (let i = 0; i < 15; i++) {
+      client.create(3 + i, `/c${i}`)
+      await server.advance(1000)
+    }
+    await server.advance(5 * MINUTE)
+    expect(await describedBy(server.http)).toMatchObject({ problem: null })
+    expect(logs()).not.toContain(first)
+    expect(open).toBe(0)
+    await server.stop()
+  })
+
   describe('whose folder is on the file system of the data', () => {
     async function warningsWith(
       devices: Readonly<Record<string, number>>,

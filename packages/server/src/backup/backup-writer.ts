@@ -20,7 +20,7 @@ import {
   type SnapshotManifest,
 } from './manifest.ts'
 import { seal } from './sealing.ts'
-import { hex } from './target.ts'
+import { endChunks, hex } from './target.ts'
 import { verifyPiece } from './verify.ts'
 
 /** Small parts of the log at which they are merged, and the age of the oldest one at which fewer are, in milliseconds. */
@@ -34,7 +34,7 @@ export interface SourceLog {
   readonly nodes: number
   /** The digest of that tree in hexadecimal; null where the server keeps none. */
   readonly digest: string | null
-  /** A log file. */
+  /** A log file. The server keeps its log for it until they have come to their end, or are ended (`endChunks`). */
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
@@ -43,7 +43,7 @@ export interface SourceSnapshot {
   /** The name of the file. */
   readonly file: string
   readonly zxid: Zxid
-  /** Each is valid until the next one is asked for. Throws when the file is cut short. */
+  /** Each is valid until the next one is asked for. Throws when the file is cut short. The file is open until they have ended. */
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
@@ -160,7 +160,8 @@ class BackupWriter {
     const isPlain = !/\.(?:gz|snappy)$/.test(file)
     const stored = isPlain ? `${file}.gz` : file
     const name = `snapshot/${sortable(zxid)}-${this.#stamp()}${stored.slice(stored.lastIndexOf('.'))}`
-    const piece = await this.#writePiece(name, isPlain ? gzip(chunks, this.#options.compression) : chunks)
+    const stream = isPlain ? gzip(chunks, this.#options.compression) : chunks
+    const piece = await this.#writePiece(name, stream).finally(() => endChunks(chunks))
     const continued =
       end === undefined || base !== undefined
         ? undefined
@@ -263,7 +264,7 @@ class BackupWriter {
       return { manifest: undefined, source }
     }
     const name = `log/${sortable(after)}-${sortable(source.upTo)}-${this.#stamp()}.txns`
-    const piece = await this.#writePiece(name, chunks)
+    const piece = await this.#writePiece(name, chunks).finally(() => endChunks(source.chunks))
     const { summary } = check
     if (summary?.upTo !== source.upTo)
       throw new BackupError('The log of the server was cut short. Try again.')

@@ -34,4 +34,4 @@ export { closeSessions, restoreFolder, type RestoredFolder } from './restore-fol
 export { writeSnapshotFile, type SnapshotFile } from './snapshot-file.ts'
 export { nodesOf, type SnapshotNode } from '../persistence/tools/read-snapshot.ts'
 export { httpSource, type SourceRequest, type SourceResponse } from './http-source.ts'
-export { chunksOf } from './target.ts'
+export { chunksOf, endable, endChunks } from './target.ts'

@@ -125,4 +125,37 @@ export async function* chunksOf(reader: DiskReader): AsyncGenerator<Uint8Array> 
   }
 }
 
+/**
+ * Returns chunks that call `release` where they are ended before the first one is asked for: a generator that has not begun cleans up
+ * nothing.
+ */
+export function endable(
+  chunks: AsyncIterable<Uint8Array>,
+  release: () => Promise<unknown>,
+): AsyncIterable<Uint8Array> {
+  const inner = chunks[Symbol.asyncIterator]()
+  let hasBegun = false
+  const iterator: AsyncIterator<Uint8Array> = {
+    next() {
+      hasBegun = true
+      return inner.next()
+    },
+    async return() {
+      if (!hasBegun) await release()
+      hasBegun = true
+      await inner.return?.()
+      return { done: true, value: undefined }
+    },
+  }
+  return { [Symbol.asyncIterator]: () => iterator }
+}
+
+/** Ends chunks that may not be read to their end, or not at all, so that the file or log behind them is closed. */
+export async function endChunks(chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  // What fails here comes after an error of the reader, which says more.
+  await chunks[Symbol.asyncIterator]()
+    .return?.()
+    ?.catch(() => {})
+}
+
 const CHUNK_BYTES = 1 << 18
