@@ -405,6 +405,23 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('waits for one call of a folder at a time, which may not return while its machine is away: the log needs the other threads', async () => {
+    const { server } = await startWithSmallParts()
+    await server.stop()
+    const { disk } = server
+    let waiting = 0
+    disk.openRead = (path) => {
+      if (!path.startsWith('/backup/manifest/')) return MemoryDisk.prototype.openRead.call(disk, path)
+      waiting++
+      return new Promise(() => {})
+    }
+    await server.restart()
+    await server.advance(MINUTE)
+    for (let i = 0; i < 3; i++) void (server.server as Member).backups!.unsavedAfter()
+    await server.advance(MINUTE)
+    expect(waiting).toBe(1)
+  })
+
   describe('whose folder is on the file system of the data', () => {
     async function warningsWith(
       devices: Readonly<Record<string, number>>,

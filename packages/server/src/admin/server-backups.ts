@@ -4,6 +4,7 @@ import {
   BackupError,
   Catalog,
   findPrunable,
+  oneCallAtATime,
   openTarget,
   parseCredentials,
   parseKey,
@@ -102,10 +103,11 @@ export class ServerBackups implements WritesBackups {
     const s3 = { endpoint: settings.backupS3Endpoint, region: settings.backupS3Region, credentials }
     const targets: TargetBackups[] = []
     for (const text of backupTargets) {
-      const target = await openTarget(text, { ...platform, cryptography }, s3)
+      const folders = oneCallAtATime(disk)
+      const target = await openTarget(text, { ...platform, cryptography, disk: folders }, s3)
       if (target.url.startsWith('s3:')) await useSettingFile('backup.s3.credentialsFile', credentials)
       // A mounted folder may not answer for as long as its machine is away, and a start does not wait for that.
-      else void warnBesideData(target.url, settings, platform)
+      else void warnBesideData(target.url, folders, settings, platform)
       const store = { target, cryptography, random, key }
       targets.push(new TargetBackups(store, settings, platform))
     }
@@ -143,10 +145,11 @@ export class ServerBackups implements WritesBackups {
 /** Warns where a folder of backups is on the file system of the snapshots or the log. Never rejects. */
 async function warnBesideData(
   target: string,
+  folders: Disk,
   { dataDir, dataLogDir }: ServerSettings,
   { disk, logger }: Pick<Platform, 'disk' | 'logger'>,
 ): Promise<void> {
-  const device = await deviceAt(disk, target.slice('file://'.length))
+  const device = await deviceAt(folders, target.slice('file://'.length))
   if (device === undefined) return
   for (const folder of new Set([dataDir, dataLogDir]))
     if ((await deviceAt(disk, folder)) === device)
@@ -218,6 +221,7 @@ class TargetBackups {
   #catalog: Catalog | undefined
   /** The transaction after which the next backup reads the log, as far as is known. */
   #unsavedAfter: Zxid = 0
+  #readingEnd: Promise<void> | undefined
   #lastBackupAt = 0
   /** Whether the contents are known as they are now. */
   #isCatalogCurrent = false
@@ -293,7 +297,9 @@ class TargetBackups {
   }
 
   async unsavedAfter(): Promise<Zxid> {
-    await this.#within(ANSWER_MS, this.#readEnd())
+    // One that is still without an answer goes on: others would only wait behind it.
+    this.#readingEnd ??= this.#readEnd().finally(() => (this.#readingEnd = undefined))
+    await this.#within(ANSWER_MS, this.#readingEnd)
     return this.#unsavedAfter
   }
 

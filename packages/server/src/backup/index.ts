@@ -10,6 +10,7 @@ export {
 } from './open-target.ts'
 export type { S3Credentials } from './s3-target.ts'
 export { FolderTarget, type BackupTarget } from './target.ts'
+export { oneCallAtATime } from './one-call-disk.ts'
 export { parseKey, type BackupKey } from './sealing.ts'
 export type { LogManifest, Manifest, SnapshotManifest } from './manifest.ts'
 export { manifestName, ZXID_FIELDS } from './manifest.ts'
