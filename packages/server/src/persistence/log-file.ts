@@ -77,10 +77,15 @@ export class LogFile {
     await disk.syncFolder(folder)
   }
 
+  /** Closes the file. Rejects with an error that no wait for space mends: what the system refuses here was written before. */
   async close(): Promise<void> {
     const writer = this.#writer
     this.#writer = undefined
-    await writer?.close()
+    try {
+      await writer?.close()
+    } catch (cause) {
+      throw new Error(`${this.#path} could not be closed, so what was written may be lost`, { cause })
+    }
   }
 
   async #extend(end: number): Promise<void> {

@@ -1,5 +1,5 @@
 import { adler32, Writer } from '@zabra/protocol'
-import { ManualClock, MemoryDisk, silentLogger } from '@zabra/runtime'
+import { DiskError, ManualClock, MemoryDisk, silentLogger } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import type { LoggedTxn } from '../core/types.ts'
@@ -689,6 +689,24 @@ describe('TxnLog on a disk that fails', () => {
     clock.advance(1000)
     await clock.untilIdle()
     expect([disk.writes - before, events]).toEqual([0, ['full after 0: ENOSPC']])
+  })
+
+  it('stops, and keeps the file, when the system refuses to keep what was written as it is closed', async () => {
+    const { log, disk, clock, write, append, events } = given()
+    disk.openWrite = async (path, options) => {
+      const writer = await MemoryDisk.prototype.openWrite.call(disk, path, options)
+      // As NFS without forceSync: the error of earlier writes.
+      return { ...writer, close: () => Promise.reject(new DiskError('EDQUOT', 'EDQUOT', path)) }
+    }
+    await write(1)
+    log.roll()
+    append(2)
+    await clock.untilIdle()
+    expect(await disk.exists(`${FOLDER}/log.1`)).toBe(true)
+    expect([log.state, events.at(-1)]).toEqual([
+      'failed',
+      expect.stringContaining('cannot be written') as string,
+    ])
   })
 
   it('stops when what was written in part cannot be taken back', async () => {
