@@ -1,5 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
+import { holdWrites } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
@@ -311,6 +312,35 @@ describe('the end of a role', () => {
     await writer.flush()
     await database.endRole()
     expect([database.tree.has('/lost'), treesEqual(database.tree, leader.tree)]).toEqual([false, true])
+  })
+
+  it('ends a role whose log looks for space on a full disk', async () => {
+    const { fixture, leader, database } = await member()
+    const { disk } = fixture
+    const writer = fixture.writer()
+    disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+    const { zxid, payload } = leader.create(zxidOf(1, 4))
+    writer.appendPayload(zxid, payload)
+    await expect(writer.flush()).rejects.toThrow('ENOSPC')
+    disk.injectFault = undefined
+    const release = holdWrites(disk)
+    fixture.clock.advance(1000)
+    await settled()
+    const isProbing = () => disk.paths().some((path) => path.endsWith('space-probe.tmp'))
+    expect(isProbing()).toBe(true)
+    // Another removal of the file comes before this one.
+    let isHeld = true
+    disk.remove = async (path) => {
+      while (isHeld && path.endsWith('space-probe.tmp') && isProbing()) await settled()
+      return MemoryDisk.prototype.remove.call(disk, path)
+    }
+    const ended = database.endRole()
+    await settled()
+    release()
+    for (let i = 0; i < 10; i++) await settled()
+    isHeld = false
+    await ended
+    expect(database.lastZxid).toBe(zxidOf(1, 3))
   })
 
   it('rejects when the log cannot be read, and where data of a standalone server differ', async () => {

@@ -1,4 +1,5 @@
 import { ManualClock, MemoryDisk, silentLogger } from '@zabra/runtime'
+import { holdWrites } from '@zabra/testkit'
 import { expect, it } from 'vitest'
 import { waitForSpace } from './space-probe.ts'
 import { FOLDER } from './testing/log-fixture.ts'
@@ -10,21 +11,17 @@ const MIB = 1 << 20
 function given() {
   const disk = new MemoryDisk()
   const clock = new ManualClock()
-  const state = { isWaiting: true, found: 0, free: 0, lines: [] as unknown[] }
+  const state = { found: 0, free: 0, lines: [] as unknown[] }
   disk.injectFault = (call, _, length) =>
     call === 'write' && length > state.free ? { code: 'ENOSPC', writtenBytes: state.free } : undefined
   const logger = { ...silentLogger, debug: (context: unknown) => void state.lines.push(context) }
-  waitForSpace(
-    { disk, clock, logger, folder: FOLDER },
-    () => state.isWaiting,
-    () => state.found++,
-  )
+  const end = waitForSpace({ disk, clock, logger, folder: FOLDER }, () => state.found++)
   /** Advances the clock and lets the probe end. */
   const pass = async (ms: number): Promise<void> => {
     clock.advance(ms)
     await clock.untilIdle()
   }
-  return { disk, state, pass }
+  return { disk, state, pass, end }
 }
 
 it('waitForSpace tries to write 1 MiB once a second until that succeeds, and leaves no file', async () => {
@@ -54,21 +51,29 @@ it('waitForSpace replaces a file that an earlier process left', async () => {
   expect([state.found, disk.paths()]).toEqual([1, []])
 })
 
-it('waitForSpace writes nothing once the log does not wait any more', async () => {
-  const { disk, state, pass } = given()
-  state.isWaiting = false
+it('waitForSpace writes nothing once it has ended', async () => {
+  const { disk, state, pass, end } = given()
   state.free = MIB
+  await end()
   await pass(5000)
   expect([disk.writes, state.found]).toEqual([0, 0])
 })
 
-it('waitForSpace reports no space when the log ceases to wait during the probe', async () => {
-  const { disk, state, pass } = given()
-  state.free = MIB
-  disk.beforeWrite = async () => void (state.isWaiting = false)
-  await pass(1000)
-  expect([disk.writes, state.found]).toEqual([1, 0])
-})
+it.each([0, MIB])(
+  'waitForSpace ends when the probe in flight has left no file, and reports no space (%i free)',
+  async (free) => {
+    const { disk, state, pass, end } = given()
+    state.free = free
+    const release = holdWrites(disk)
+    await pass(1000)
+    expect(disk.paths()).toEqual([PATH])
+    const ended = end()
+    release()
+    await ended
+    await pass(5000)
+    expect([disk.paths(), disk.writes, state.found]).toEqual([[], 1, 0])
+  },
+)
 
 it('waitForSpace writes to the disk itself, since a file system may find a lack of space only then', async () => {
   const { disk, state, pass } = given()

@@ -1,4 +1,4 @@
-import type { Clock, Disk, Logger } from '@zabra/runtime'
+import type { Cancel, Clock, Disk, Logger } from '@zabra/runtime'
 
 const INTERVAL_MS = 1000
 const PROBE_BYTES = 1 << 20
@@ -11,30 +11,36 @@ export interface SpaceProbeOptions {
   readonly folder: string
 }
 
-/** Writes 1 MiB to the folder once a second until that succeeds, then calls `onSpace`. Stops once `isWaiting` returns false. */
-export function waitForSpace(
-  options: SpaceProbeOptions,
-  isWaiting: () => boolean,
-  onSpace: () => void,
-): void {
-  options.clock.after(INTERVAL_MS, 'log space probe', () => {
-    if (isWaiting()) void probe(options, isWaiting, onSpace)
-  })
-}
-
-async function probe(
-  options: SpaceProbeOptions,
-  isWaiting: () => boolean,
-  onSpace: () => void,
-): Promise<void> {
-  const { disk, folder, logger } = options
-  try {
-    await writeProbe(disk, `${folder}/${NAME}`)
-  } catch (error) {
-    logger.debug({ folder, error: String(error) }, 'The disk of the log is still full')
-    return waitForSpace(options, isWaiting, onSpace)
+/**
+ * Writes 1 MiB to the folder once a second until that succeeds, then calls `onSpace`. Returns a function that ends this, and resolves
+ * when no write is in flight: the next recovery finds no file of it.
+ */
+export function waitForSpace(options: SpaceProbeOptions, onSpace: () => void): () => Promise<void> {
+  const { disk, clock, folder, logger } = options
+  let hasEnded = false
+  let probing = Promise.resolve()
+  let cancel: Cancel
+  const schedule = (): void => {
+    cancel = clock.after(INTERVAL_MS, 'log space probe', () => {
+      probing = probe()
+    })
   }
-  if (isWaiting()) onSpace()
+  const probe = async (): Promise<void> => {
+    try {
+      await writeProbe(disk, `${folder}/${NAME}`)
+    } catch (error) {
+      logger.debug({ folder, error: String(error) }, 'The disk of the log is still full')
+      if (!hasEnded) schedule()
+      return
+    }
+    if (!hasEnded) onSpace()
+  }
+  schedule()
+  return () => {
+    hasEnded = true
+    cancel()
+    return probing
+  }
 }
 
 async function writeProbe(disk: Disk, path: string): Promise<void> {

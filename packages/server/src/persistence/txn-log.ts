@@ -127,6 +127,8 @@ export class TxnLog {
   #isRevoked = false
   #hasLostAppends = false
   #fullError: LogFullError | undefined
+  /** Ends the last wait for space. */
+  #endWait = (): Promise<void> => Promise.resolve()
   #failure: Error | undefined
   #inFlight: Promise<void> | undefined
   /** Number of callers that wait until everything appended is durable. */
@@ -244,6 +246,7 @@ export class TxnLog {
     this.revoke()
     await this.#flushPending()
     this.#state = 'closed'
+    await this.#endWait()
     await this.#file.close()
   }
 
@@ -447,8 +450,7 @@ export class TxnLog {
     this.#options.range.truncate(this.#durable)
     logger.error({ id: 'log.disk-full', folder, code: error.code }, fullError.message)
     this.#events.diskFull(this.#durable, fullError)
-    const isFull = (): boolean => this.#state === 'full'
-    waitForSpace(this.#options, isFull, () => {
+    this.#endWait = waitForSpace(this.#options, () => {
       this.#state = 'open'
       this.#fullError = undefined
       logger.info({ folder }, 'There is space for the transaction log again; writes are accepted')
