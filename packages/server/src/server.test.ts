@@ -890,6 +890,25 @@ describe('a start', () => {
     await again.untilIdle()
     expect(reader.takeReceived()).toEqual(['1:0'])
   })
+
+  it('is refused where the first snapshot cannot be written: a later start refuses logs without one', async () => {
+    const disk = new MemoryDisk()
+    disk.injectFault = (call, path) =>
+      call === 'write' && path.includes('/writing.') ? { code: 'ENOSPC' } : undefined
+    await expect(TestServer.start({}, disk)).rejects.toThrow('ENOSPC')
+    disk.injectFault = undefined
+    const server = await TestServer.start({}, disk)
+    const client = await server.connect()
+    client.create(1, '/a')
+    await server.untilIdle()
+    const crashed = disk.clone()
+    await server.stop()
+    const again = await TestServer.start({}, crashed)
+    const reader = await again.connect()
+    reader.read(1, OpCode.exists, '/a')
+    await again.untilIdle()
+    expect(reader.takeReceived()).toEqual(['1:0'])
+  })
 })
 
 describe('the password of a session', () => {

@@ -60,6 +60,11 @@ export class SnapshotScheduler {
     return this.#running
   }
 
+  /** Takes the snapshot without which the next start would refuse the log. Rejects where that fails. */
+  takeFirst(): Promise<void> {
+    return this.#write()
+  }
+
   /** Aborts a snapshot in progress and waits until it has stopped. */
   async stop(): Promise<void> {
     this.#cancelTimer()
@@ -67,14 +72,19 @@ export class SnapshotScheduler {
     await this.#running
   }
 
-  async #take(): Promise<boolean> {
+  async #write(): Promise<void> {
     const { clock, logger, database, stats } = this.#options
     const started = clock.monotonic()
+    const { file, nodes, bytes } = await database.takeSnapshot(database.sessions, this.#stop.signal)
+    const ms = clock.monotonic() - started
+    stats.snapshotTime.add(ms)
+    logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')
+  }
+
+  async #take(): Promise<boolean> {
+    const { logger, stats } = this.#options
     try {
-      const { file, nodes, bytes } = await database.takeSnapshot(database.sessions, this.#stop.signal)
-      const ms = clock.monotonic() - started
-      stats.snapshotTime.add(ms)
-      logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')
+      await this.#write()
       return true
     } catch (error) {
       if (this.#stop.signal.aborted) return false

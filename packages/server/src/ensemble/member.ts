@@ -387,7 +387,7 @@ export class Member implements Server, AdminTarget {
       platform.logger.warn({}, sentence)
     }
     // The first snapshot makes the directory complete: logs without any are refused, unless snapshot.trust.empty is set.
-    if (database.lackedSnapshot && database.isEligibleToVote) await snapshots.take()
+    if (database.lackedSnapshot && database.isEligibleToVote) await snapshots.takeFirst()
     if (membership.isStandalone) await cluster.begin()
     // A standalone server enters its role before clients can connect.
     if (membership.isStandalone) this.#roles.startStandalone()
