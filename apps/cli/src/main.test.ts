@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
 import { setupStage, stage } from './testing/cli-fixture.ts'
@@ -98,6 +98,28 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
       closeSync(out)
     }
   })
+
+  it.skipIf(process.platform === 'win32')(
+    'says why an export cannot be written to its end, and leaves no part of it',
+    async () => {
+      await stage.zk.create('/large', { data: new Uint8Array(9000).fill(0x78) })
+      const file = join(stage.folder, 'large.jsonl')
+      // A limit on the size of files stands for a full disk: four blocks of at most 1 KiB.
+      const limited = 'trap "" XFSZ; ulimit -f 4; exec "$0" "$@"'
+      const child = spawn('sh', ['-c', limited, process.execPath, main, 'export', '/large', '-o', file], {
+        env: { ...process.env, ZABRA_SERVER: stage.address },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      let err = ''
+      child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
+      const code = await new Promise((done) => child.once('close', done))
+      expect({ code, err: err.trimEnd().split('\n') }).toEqual({
+        code: 1,
+        err: [`zabra: Cannot write to ${file} (EFBIG). Make room, or name another file.`],
+      })
+      expect(existsSync(file)).toBe(false)
+    },
+  )
 
   it('closes its session when the reader of its output closes the pipe', async () => {
     const before = stage.server.stats().sessions

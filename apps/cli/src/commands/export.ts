@@ -2,6 +2,7 @@ import type { SnapshotNode } from '@zabra/server/files'
 import { createWriteStream } from 'node:fs'
 import { once } from 'node:events'
 import { unlink } from 'node:fs/promises'
+import { finished } from 'node:stream/promises'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { kindOf, readFiles } from '../files/read-nodes.ts'
@@ -139,26 +140,50 @@ interface ExportTarget {
 
 /** Opens standard output, or a file that must not exist yet. Writes apply backpressure. */
 async function openTarget(io: Io, file: string | undefined): Promise<ExportTarget> {
-  const stream = file === undefined ? io.stdout : createWriteStream(file, { flags: 'wx', mode: 0o600 })
-  if (file !== undefined) {
-    try {
-      await once(stream, 'open')
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      throw new UsageError(
-        `Cannot create ${file} (${code}). Name a file that does not exist yet, in a writable folder.`,
-      )
-    }
-  }
+  if (file !== undefined) return openFile(io, file)
+  const { stdout } = io
   return {
     async write(line) {
-      if (!stream.write(line)) await once(stream, 'drain', { signal: io.signal })
+      if (!stdout.write(line)) await once(stdout, 'drain', { signal: io.signal })
+    },
+    end: () => Promise.resolve(),
+    discard: () => Promise.resolve(),
+  }
+}
+
+async function openFile(io: Io, file: string): Promise<ExportTarget> {
+  const stream = createWriteStream(file, { flags: 'wx', mode: 0o600 })
+  try {
+    await once(stream, 'open')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new UsageError(
+      `Cannot create ${file} (${code}). Name a file that does not exist yet, in a writable folder.`,
+    )
+  }
+  // A write fails later than the call, also between two of them.
+  let failure: Error | undefined
+  stream.on('error', ({ code }: NodeJS.ErrnoException) => {
+    failure = new Failure(
+      `Cannot write to ${file} (${code}). Make room, or name another file.`,
+      ExitCode.unexpected,
+    )
+  })
+  return {
+    async write(line) {
+      if (failure === undefined && !stream.write(line))
+        await once(stream, 'drain', { signal: io.signal }).catch((error: unknown) => {
+          throw failure ?? error
+        })
+      if (failure !== undefined) throw failure
     },
     async end() {
-      if (file !== undefined) await new Promise<void>((resolve) => stream.end(resolve))
+      stream.end()
+      await finished(stream).catch((error: unknown) => {
+        throw failure ?? error
+      })
     },
     async discard() {
-      if (file === undefined) return
       stream.destroy()
       await unlink(file)
     },
