@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
@@ -120,6 +120,19 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
       expect(existsSync(file)).toBe(false)
     },
   )
+
+  it('repairs no log of a server that runs, wherever it is called from', async () => {
+    const cwd = join(stage.folder, 'data', 'version-2')
+    const [log] = readdirSync(cwd).filter((name) => name.startsWith('log.'))
+    for (const target of [log!, '.', `../version-2/${log}`]) {
+      const ran = spawnSync(process.execPath, [main, 'log', '--repair', target], { cwd })
+      expect([target, ran.status, ran.stderr.toString()]).toEqual([
+        target,
+        expect.any(Number),
+        expect.stringContaining('in use by'),
+      ])
+    }
+  })
 
   it('closes its session when the reader of its output closes the pipe', async () => {
     const before = stage.server.stats().sessions

@@ -39,7 +39,7 @@ async function listFolder(disk: Disk, target: string): Promise<string[] | undefi
 
 /** Runs `work` with the lock that keeps Zabra servers out of a data folder. A file outside a `version-2` folder needs no lock. */
 export async function withFolderLock<T>({ platform }: Io, file: string, work: () => Promise<T>): Promise<T> {
-  const folder = dirname(file)
+  const folder = dirname(resolve(file))
   if (basename(folder) !== VERSION_FOLDER) return work()
   const token = Buffer.from(platform.random.bytes(8)).toString('hex')
   const unlock = await lockFolder(platform.disk, dirname(folder), platform.system, token)
