@@ -33,6 +33,17 @@ it('no command has an option with the name of a global option', () => {
   expect(clashes).toEqual([])
 })
 
+it('no subcommand has an option with the name of one of its command, which takes it wherever it stands', () => {
+  const clashes = below(program).flatMap((command) =>
+    below(command).flatMap((one) =>
+      names(one)
+        .filter((name) => names(command).includes(name))
+        .map((name) => `${command.name()} ${one.name()} ${name}`),
+    ),
+  )
+  expect(clashes).toEqual([])
+})
+
 it('the help shows each default as a user would type it', () => {
   const wrong = [program, ...below(program)].flatMap((command) =>
     command.options

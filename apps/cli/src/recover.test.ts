@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
@@ -30,6 +30,33 @@ describe('zabra recover plan', () => {
     expect(out).toMatch(/^folder +last zxid +current epoch +accepted epoch +nodes\n/)
     expect(out).toMatch(/\nGo on with .*: its history is the latest of these\.\nThese are no quorum/)
     expect(JSON.parse((await run('recover', 'plan', data, '--json')).out)).toMatchObject({ take: data })
+  })
+
+  it('reads the logs of members in folders of their own, and says where it has found none', async () => {
+    const [behind, split, logs] = ['behind', 'split', 'split-logs'].map((name) => join(stage.folder, name))
+    for (const folder of [behind!, split!]) cpSync(data, folder, { recursive: true })
+    const log = readdirSync(join(data, 'version-2')).find((name) => name.startsWith('log.'))!
+    const chopped = await run('log', '--chop', '1', join(data, 'version-2', log), '-o', join(behind!, 'log'))
+    expect(chopped.code).toBe(0)
+    renameSync(join(behind!, 'log'), join(behind!, 'version-2', log))
+    mkdirSync(join(logs!, 'version-2'), { recursive: true })
+    renameSync(join(split!, 'version-2', log), join(logs!, 'version-2', log))
+    const blind = await run('recover', 'plan', behind!, split!)
+    expect(blind.err).toContain(`${split} has no logs: where its dataLogDir is another folder, name that`)
+    const argv = ['recover', 'plan', behind!, split!, '--log-folder', behind!, '--log-folder', logs!]
+    const found = await run(...argv, '--json')
+    expect([found.code, found.err]).toEqual([0, ''])
+    expect(JSON.parse(found.out)).toMatchObject({ take: split })
+    const one = await run('recover', 'plan', behind!, split!, '--log-folder', logs!)
+    expect([one.code, one.err]).toEqual([2, expect.stringContaining('Expected --log-folder 2 times')])
+    const force = ['recover', 'force', split!, '--members', '3', '--config', config]
+    for (const flags of [[], ['--yes']])
+      expect(await run(...force, ...flags)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('--log-folder') as string,
+      })
+    expect((await run(...force, '--log-folder', logs!, '--yes')).code).toBe(0)
+    expect((await run('snapshot', split!, '--path', '/kept')).out).toContain('/kept 0 bytes')
   })
 
   it('says which folder holds no data', async () => {

@@ -5,6 +5,8 @@ import {
   parseConfiguration,
   readMemberState,
   renumber,
+  SET_ASIDE,
+  snapshotsIn,
   verifierOf,
   VERSION_FOLDER,
   type EnsembleConfiguration,
@@ -24,26 +26,33 @@ import { hex } from '../text/hex.ts'
 
 interface Flags {
   readonly renumber?: boolean
-  readonly logFolder?: string
+  readonly logFolder?: readonly string[]
 }
 
 /** `zabra recover`: brings back an ensemble that cannot elect a leader any more. */
 export const recover: CommandModule = (program, context) => {
   const { io, options } = context
+  // An option of a command is taken by it also behind a subcommand.
+  const logFolders = (): readonly string[] | undefined => command.opts<Flags>().logFolder
   const command = program
     .command('recover')
     .description('change the data of a stopped server, so that its ensemble can elect a leader again')
     .argument('[folder]', 'the data folder (dataDir)')
     .option('--renumber', 'number the epochs from 1 again, for an ensemble that has used the last one')
-    .option('--log-folder <folder>', 'the folder of the logs (dataLogDir), where that is another one')
-    .action(async (dataDir: string | undefined, { renumber: isRenumbering, logFolder = dataDir }: Flags) => {
-      if (isRenumbering !== true || dataDir === undefined || logFolder === undefined)
+    .option(
+      '--log-folder <folder>',
+      'the folder of the logs (dataLogDir), where that is another one; with plan for each data folder, in their order',
+      (folder: string, before: readonly string[] = []) => [...before, folder],
+    )
+    .action(async (dataDir: string | undefined, { renumber: isRenumbering }: Flags) => {
+      if (isRenumbering !== true || dataDir === undefined)
         throw new UsageError(
           'Expected what to do, got nothing. Give plan or force after the loss of a quorum, or --renumber and a folder to number the epochs from 1 again.',
         )
       const { disk, compression } = io.platform
+      const dataLogDir = await logFolderOf(io, dataDir, logFolders()?.at(-1))
       const found = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
-        renumber({ disk, compression, logger: silentLogger, dataDir, dataLogDir: logFolder }),
+        renumber({ disk, compression, logger: silentLogger, dataDir, dataLogDir }),
       )
       const [from, to] = [hex(found.from), hex(found.to)]
       if (options().json) return printJson(io, { from, to, snapshot: found.snapshot })
@@ -58,7 +67,7 @@ export const recover: CommandModule = (program, context) => {
     .command('plan')
     .description('compare the data of stopped members, and name the one with which to go on')
     .argument('<folders...>', 'the data folder (dataDir) of each member that is left, or a copy of it')
-    .action((folders: string[]) => plan(context, folders))
+    .action((folders: string[]) => plan(context, folders, logFolders()))
 
   command
     .command('force')
@@ -68,25 +77,38 @@ export const recover: CommandModule = (program, context) => {
     .argument('<folder>', 'the data folder (dataDir) that zabra recover plan names')
     .requiredOption('--members <ids>', 'the ids of the members that go on, such as 4 or 4,5', memberIds)
     .option('--config <zoo.cfg>', 'the addresses of the members, where the data do not name them')
-    .option('--log-folder <folder>', 'the folder of the logs (dataLogDir), where that is another one')
     .option('--although-a-quorum-answers', 'do it although other members run that are a quorum')
     .option('--yes', 'do it; it is explained only otherwise')
     .addHelpText('after', FORCE_HELP)
-    .action((folder: string, flags: ForceFlags) => force(context, folder, flags))
+    .action((folder: string, flags: ForceFlags) => force(context, folder, flags, logFolders()?.at(-1)))
 
   command
     .command('adopt')
     .description('empty a stopped member, so that it may join an ensemble that was recovered without it')
     .argument('<folder>', 'the data folder (dataDir) of the former member')
-    .option('--log-folder <folder>', 'the folder of the logs (dataLogDir), where that is another one')
     .option('--yes', 'do it; it is explained only otherwise')
-    .action((folder: string, flags: AdoptFlags) => adopt(context, folder, flags))
+    .action((folder: string, flags: AdoptFlags) => adopt(context, folder, flags, logFolders()?.at(-1)))
 }
 
-async function plan({ io, options }: Context, folders: readonly string[]): Promise<void> {
+async function plan(
+  { io, options }: Context,
+  folders: readonly string[],
+  logFolders?: readonly string[],
+): Promise<void> {
+  if (logFolders !== undefined && logFolders.length !== folders.length)
+    throw new UsageError(
+      `Expected --log-folder ${folders.length} times, once for each data folder, got it ${logFolders.length} times. Name a folder that holds both twice.`,
+    )
   const states: MemberState[] = []
-  for (const dataDir of folders)
-    states.push(await readMemberState({ dataDir, dataLogDir: dataDir }, toolsOf(io)))
+  for (const [i, dataDir] of folders.entries()) {
+    const dataLogDir = logFolders?.[i] ?? dataDir
+    states.push(await readMemberState({ dataDir, dataLogDir }, toolsOf(io)))
+    if (logFolders === undefined && (await lacksLogs(io, dataDir)))
+      note(
+        io,
+        `${dataDir} has no logs: where its dataLogDir is another folder, name that with --log-folder; the history may be later than it seems`,
+      )
+  }
   const best = states.toSorted(compareStates).at(-1)!
   const members = states.map(({ configuration }) => configuration?.members.size ?? 0)
   const voters = Math.max(...members)
@@ -124,7 +146,6 @@ async function plan({ io, options }: Context, folders: readonly string[]): Promi
 interface ForceFlags {
   readonly members: readonly number[]
   readonly config?: string
-  readonly logFolder?: string
   readonly althoughAQuorumAnswers?: boolean
   readonly yes?: boolean
 }
@@ -146,12 +167,15 @@ members that are a quorum of the former ensemble could serve clients beside it. 
 comes back, run zabra recover adopt on its data folder; then add it as a new member.`
 
 interface AdoptFlags {
-  readonly logFolder?: string
   readonly yes?: boolean
 }
 
-async function adopt({ io, options }: Context, dataDir: string, flags: AdoptFlags): Promise<void> {
-  const { logFolder: dataLogDir = dataDir, yes } = flags
+async function adopt(
+  { io, options }: Context,
+  dataDir: string,
+  { yes }: AdoptFlags,
+  dataLogDir = dataDir,
+): Promise<void> {
   const tools = toolsOf(io)
   if (await isNew(io, dataDir))
     return print(io, `${dataDir} has no data: add the member to the recovered ensemble, and start it.`)
@@ -171,8 +195,14 @@ async function adopt({ io, options }: Context, dataDir: string, flags: AdoptFlag
   note(io, 'let its zoo.cfg name the members of the recovered ensemble, add it there, and start it')
 }
 
-async function force({ io, options }: Context, dataDir: string, flags: ForceFlags): Promise<void> {
-  const { members, config, logFolder: dataLogDir = dataDir, yes } = flags
+async function force(
+  { io, options }: Context,
+  dataDir: string,
+  flags: ForceFlags,
+  logFolder: string | undefined,
+): Promise<void> {
+  const { members, config, yes } = flags
+  const dataLogDir = await logFolderOf(io, dataDir, logFolder)
   const { json } = options()
   const tools = toolsOf(io)
   const { configuration: known, clientPort = CLIENT_PORT } = await readConfiguration(config)
@@ -256,6 +286,27 @@ function rejectQuorum(former: EnsembleConfiguration, answers: readonly MemberAns
 async function isNew({ platform: { disk } }: Context['io'], dataDir: string): Promise<boolean> {
   if (!(await disk.exists(dataDir))) return false
   return (await disk.list(dataDir)).every((name) => name === 'myid')
+}
+
+/**
+ * Returns the folder of the logs, which is that of the snapshots unless another one is named. Rejects with a `UsageError` where it has none
+ * while they may be elsewhere: all that followed the last snapshot would be lost without a word.
+ */
+async function logFolderOf(io: Context['io'], dataDir: string, named: string | undefined): Promise<string> {
+  if (named !== undefined || !(await lacksLogs(io, dataDir))) return named ?? dataDir
+  throw new UsageError(
+    `Expected logs in ${dataDir}, got none. Name the folder of the logs (dataLogDir) with --log-folder: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --log-folder ${dataDir}.`,
+  )
+}
+
+/** Returns whether a data folder has snapshots, and neither a log nor one that was set aside. */
+async function lacksLogs({ platform: { disk } }: Context['io'], dataDir: string): Promise<boolean> {
+  const folder = join(dataDir, VERSION_FOLDER)
+  if (!(await disk.exists(folder))) return false
+  const names = await disk.list(folder)
+  const former = names.includes(SET_ASIDE) ? await disk.list(join(folder, SET_ASIDE)) : []
+  const isLog = (name: string): boolean => /^(?:\d+\.)?log\.[\da-f]+$/.test(name)
+  return snapshotsIn(names).length > 0 && ![...names, ...former].some(isLog)
 }
 
 /** Returns the id in `myid`, whose member is stopped; undefined without one. */

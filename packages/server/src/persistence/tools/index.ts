@@ -32,6 +32,7 @@ export {
   readFeatureState,
   lockFolder,
   logsIn,
+  SET_ASIDE,
   snapshotsIn,
   VERSION_FOLDER,
 } from '../index.ts'
