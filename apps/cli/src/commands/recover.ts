@@ -13,7 +13,7 @@ import {
   type MemberState,
 } from '@zabra/server/files'
 import { silentLogger } from '@zabra/runtime'
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { join } from 'node:path'
 import { readFileArg } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
@@ -39,10 +39,11 @@ export const recover: CommandModule = (program, context) => {
     .description('change the data of a stopped server, so that its ensemble can elect a leader again')
     .argument('[folder]', 'the data folder (dataDir)')
     .option('--renumber', 'number the epochs from 1 again, for an ensemble that has used the last one')
-    .option(
-      '--log-folder <folder>',
-      'the folder of the logs (dataLogDir), where that is another one; with plan for each data folder, in their order',
-      (folder: string, before: readonly string[] = []) => [...before, folder],
+    .addOption(
+      new Option(
+        '--log-folder <folder>',
+        'the folder of the logs (dataLogDir), where that is another one; with plan for each data folder, in their order',
+      ).argParser((folder: string, before: readonly string[] | undefined) => [...(before ?? []), folder]),
     )
     .action(async (dataDir: string | undefined, { renumber: isRenumbering }: Flags) => {
       if (isRenumbering !== true || dataDir === undefined)

@@ -161,7 +161,7 @@ class BackupWriter {
     const stored = isPlain ? `${file}.gz` : file
     const name = `snapshot/${sortable(zxid)}-${this.#stamp()}${stored.slice(stored.lastIndexOf('.'))}`
     const stream = isPlain ? gzip(chunks, this.#options.compression) : chunks
-    const piece = await this.#writePiece(name, stream).finally(() => endChunks(chunks))
+    const piece = await this.#writePiece(name, stream, chunks)
     const continued =
       end === undefined || base !== undefined
         ? undefined
@@ -264,7 +264,7 @@ class BackupWriter {
       return { manifest: undefined, source }
     }
     const name = `log/${sortable(after)}-${sortable(source.upTo)}-${this.#stamp()}.txns`
-    const piece = await this.#writePiece(name, chunks).finally(() => endChunks(source.chunks))
+    const piece = await this.#writePiece(name, chunks, source.chunks)
     const { summary } = check
     if (summary?.upTo !== source.upTo)
       throw new BackupError('The log of the server was cut short. Try again.')
@@ -299,7 +299,12 @@ class BackupWriter {
     return `${this.#now()}-${hex(this.#store.random.bytes(4))}`
   }
 
-  async #writePiece(name: string, chunks: AsyncIterable<Uint8Array>): Promise<Manifest['piece']> {
+  /** Writes a piece. `source` are the chunks of the server behind it, which are ended also where the target asks for none. */
+  async #writePiece(
+    name: string,
+    chunks: AsyncIterable<Uint8Array>,
+    source: AsyncIterable<Uint8Array>,
+  ): Promise<Manifest['piece']> {
     const { key, target, cryptography } = this.#store
     const hash = cryptography.sha256()
     async function* hashed(stored: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -309,8 +314,12 @@ class BackupWriter {
       }
     }
     const stored = key === undefined ? chunks : seal(chunks, key, name, this.#store)
-    const bytes = await target.write(name, hashed(stored))
-    return { name, bytes, sha256: hash.digest() }
+    try {
+      const bytes = await target.write(name, hashed(stored))
+      return { name, bytes, sha256: hash.digest() }
+    } finally {
+      await endChunks(source)
+    }
   }
 
   async #writeManifest(manifest: Manifest): Promise<void> {

@@ -18,7 +18,6 @@ export function oneCallAtATime(disk: Disk): Disk {
     truncate: (length) => calls.run(() => writer.truncate(length)),
     close: () => calls.run(() => writer.close()),
   })
-  const { modeOf, deviceOf } = disk
   return {
     list: (folder) => calls.run(() => disk.list(folder)),
     exists: (path) => calls.run(() => disk.exists(path)),
@@ -33,7 +32,7 @@ export function oneCallAtATime(disk: Disk): Disk {
     remove: (path) => calls.run(() => disk.remove(path)),
     syncFolder: (folder) => calls.run(() => disk.syncFolder(folder)),
     space: (folder) => calls.run(() => disk.space(folder)),
-    ...(modeOf === undefined ? {} : { modeOf: (path) => calls.run(() => modeOf.call(disk, path)) }),
-    ...(deviceOf === undefined ? {} : { deviceOf: (path) => calls.run(() => deviceOf.call(disk, path)) }),
+    ...(disk.modeOf === undefined ? {} : { modeOf: (path) => calls.run(() => disk.modeOf!(path)) }),
+    ...(disk.deviceOf === undefined ? {} : { deviceOf: (path) => calls.run(() => disk.deviceOf!(path)) }),
   }
 }
