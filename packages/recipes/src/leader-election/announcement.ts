@@ -1,4 +1,5 @@
 import {
+  BadVersionError,
   MultiError,
   NodeExistsError,
   NoNodeError,
@@ -8,6 +9,7 @@ import {
 } from '@zabra/client/core'
 import { waitForConnection } from '../handles/own-node-watcher.ts'
 import type { RecipeOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 
 /** The leader as observers see it. */
@@ -23,7 +25,8 @@ export const encodeLeader = ({ id, token }: Leader): Bytes =>
 /** Returns undefined for data of another format. */
 export function decodeLeader(data: Bytes): Leader | undefined {
   try {
-    const { id, token } = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown>
+    const value = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown> | null
+    const { id, token } = value ?? {}
     if (typeof id === 'string' && typeof token === 'string') return { id, token: BigInt(token) }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
@@ -33,14 +36,15 @@ export function decodeLeader(data: Bytes): Leader | undefined {
 
 /**
  * Writes the leader's announcement in a transaction that checks the leader's znode. Replaces the announcement of
- * an earlier leader. Rejects with a `NoNodeError` when the leader's znode is gone.
+ * an earlier leader. Rejects with a `NoNodeError` when the leader's znode is gone, and with the error of the servers when
+ * they refuse the announcement. Once the signal has aborted, no request follows that could write it after its removal.
  */
 export async function announce(
   client: Client,
   path: string,
   own: string,
   leader: Leader,
-  { acl }: RecipeOptions,
+  { acl, signal }: RecipeOptions & { readonly signal: AbortSignal },
 ): Promise<void> {
   const data = encodeLeader(leader)
   const check = { op: 'check', path: own } as const
@@ -58,21 +62,31 @@ export async function announce(
       return
     } catch (error) {
       const lost = ZooKeeperError.is(error) && error.retryable && error.maybeApplied
-      if (!lost && !(error instanceof MultiError)) throw error
-      if (error instanceof MultiError && error.index === 0) throw error.cause
-      const exists = lost || (error instanceof MultiError && error.cause instanceof NodeExistsError)
+      const cause = error instanceof MultiError ? error.cause : error
+      if (!lost && !(error instanceof MultiError && error.index > 0 && hasChanged(cause))) throw cause
+      const exists = lost || cause instanceof NodeExistsError
       stale = exists ? await versionOfOther(client, path, leader) : undefined
       if (stale === OWN_ANNOUNCEMENT) return
+      throwIfAborted(signal, path, 'announce')
     }
   }
 }
 
+/** Returns whether the announcement has changed since it was read: any other error would come again. */
+const hasChanged = (cause: unknown): boolean =>
+  cause instanceof NodeExistsError || cause instanceof NoNodeError || cause instanceof BadVersionError
+
 /**
  * Deletes the announcement and the queue entry in one transaction: no other client can announce itself while the
- * entry exists. Resolves when both are gone; returns false when there was no announcement.
+ * entry exists. Returns what is left: nothing, the entry when no announcement could be deleted, or perhaps the announcement when
+ * another client has deleted the entry.
  */
-export async function withdrawAnnouncement(client: Client, path: string, own: string): Promise<boolean> {
-  for (;;) {
+export async function withdrawAnnouncement(
+  client: Client,
+  path: string,
+  own: string,
+): Promise<'nothing' | 'entry' | 'announcement'> {
+  for (let isAmbiguous = false; ;) {
     try {
       await client.unordered().multi(
         [
@@ -81,10 +95,14 @@ export async function withdrawAnnouncement(client: Client, path: string, own: st
         ],
         { retry: {} },
       )
-      return true
+      return 'nothing'
     } catch (error) {
-      if (error instanceof MultiError && error.cause instanceof NoNodeError) return error.index === 0
+      // An announcement that cannot be deleted must not keep the entry in the queue.
+      if (error instanceof MultiError && error.index > 0) return 'entry'
+      if (error instanceof MultiError && error.cause instanceof NoNodeError)
+        return isAmbiguous ? 'nothing' : 'announcement'
       if (!ZooKeeperError.is(error) || !error.retryable) throw error
+      isAmbiguous ||= error.maybeApplied
       await waitForConnection(client)
     }
   }

@@ -270,8 +270,47 @@ describe('an announcement', () => {
   it('round-trips, and foreign data decodes to no leader', () => {
     const leader = { id: 'a', token: 12345678901234567890n }
     expect(decodeLeader(encodeLeader(leader))).toEqual(leader)
-    expect(decodeLeader(new TextEncoder().encode('x'))).toBeUndefined()
-    expect(decodeLeader(new TextEncoder().encode('{}'))).toBeUndefined()
+    for (const data of ['x', '{}', 'null', '5'])
+      expect(decodeLeader(new TextEncoder().encode(data))).toBeUndefined()
+  })
+
+  it('that the servers refuse ends the participation instead of being tried without end', async () => {
+    await run(b.create('/e/leader/child', { parents: 'persistent' }))
+    let requests = 0
+    world.faults.toServer = (chunk) => (++requests > 100 ? undefined : chunk)
+    const failed = rejectionOf(of(a, 'one', true).lead(() => Promise.resolve()))
+    expect(await world.within(5000, failed)).toMatchObject({ name: 'NotEmptyError' })
+    delete world.faults.toServer
+    await world.advance(100)
+    expect(await line()).toEqual(['leader'])
+  })
+
+  it('is removed by a leader that resigns after another client has deleted its znode', async () => {
+    const held = await run(of(a, 'one', true).acquire())
+    await run(b.delete(held.path))
+    await world.advance(50)
+    await run(held.release())
+    expect(await line()).toEqual([])
+    const one = await first(of(a, 'one', true))
+    await run(b.delete(one.leadership.path))
+    await world.advance(50)
+    await run(one.rest.return(undefined))
+    expect(await line()).toEqual([])
+  })
+
+  it('is removed by a participant that is stopped while it waits to lead again', async () => {
+    const stop = new AbortController()
+    const terms = of(a, 'one', true).leadership({ signal: stop.signal })
+    await run(terms.next())
+    const goOn = world.refuseConnections()
+    world.connections[0]!.cut()
+    const again = terms.next()
+    await world.settle()
+    stop.abort()
+    goOn()
+    await world.advance(5000)
+    expect((await run(again)).done).toBe(true)
+    expect(await line()).toEqual([])
   })
 
   it('of a leader whose znode was deleted is replaced by that of the next leader', async () => {
@@ -303,6 +342,51 @@ it('a participant that stops after losing leadership removes its announcement', 
   await world.advance(5000)
   expect(a.state).toBe('connected')
   expect(await line()).toEqual([])
+})
+
+describe('a leadership that is lost while it is announced', () => {
+  /** Cuts the connection when the announcement is sent, and connects again after that. */
+  function cutAtAnnouncement(): void {
+    world.faults.toServer = (chunk, connection) => {
+      if (!new TextDecoder().decode(chunk).includes('/e/leader')) return chunk
+      delete world.faults.toServer
+      world.clock.immediate(() => connection.cut())
+      return undefined
+    }
+  }
+
+  it('begins again, so that no body runs with a signal that has aborted', async () => {
+    cutAtAnnouncement()
+    const began: boolean[] = []
+    const leading = of(a, 'one', true).lead(({ signal }) => Promise.resolve(void began.push(signal.aborted)))
+    await world.within(20_000, leading)
+    expect(began).toEqual([false])
+    expect(await line()).toEqual([])
+  })
+
+  it('is not returned by acquire', async () => {
+    cutAtAnnouncement()
+    const held = await world.within(20_000, of(a, 'one', true).acquire())
+    held.assertHeld()
+    await run(held.release())
+    expect(await line()).toEqual([])
+  })
+
+  it('holds no caller whose time is up', async () => {
+    let restore = (): void => {}
+    world.faults.toServer = (chunk, connection) => {
+      if (!new TextDecoder().decode(chunk).includes('/e/leader')) return chunk
+      restore = world.refuseConnections()
+      world.clock.immediate(() => connection.cut())
+      return undefined
+    }
+    const failed = rejectionOf(of(a, 'one', true).acquire({ timeoutMs: 500 }))
+    expect(await world.within(1000, failed)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+    delete world.faults.toServer
+    restore()
+    await world.advance(5000)
+    expect(await line()).toEqual([])
+  })
 })
 
 it('a leader keeps leading when all servers restart within its session timeout', async () => {

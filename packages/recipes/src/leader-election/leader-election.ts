@@ -1,8 +1,6 @@
 import {
   AbortedError,
-  ClosedError,
   NoNodeError,
-  SessionExpiredError,
   type CallOptions,
   type Client,
   type ErrorPolicy,
@@ -12,13 +10,13 @@ import { runAndRelease } from '../handles/run-and-release.ts'
 import { LostError } from '../handles/lost.ts'
 import { EphemeralLockHandle } from '../handles/ephemeral-lock-handle.ts'
 import type { Abortable, LockHandle, RecipeOptions, WaitOptions } from '../handles/types.ts'
-import { createParser } from '../lock-queue/contenders.ts'
+import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue, type QueueEntry } from '../lock-queue/lock-queue.ts'
 import type { Participant } from '../handles/lock-timeout.ts'
 import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
-import { acquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
+import { acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { callSignal } from '../support/call-signal.ts'
-import { withLimits } from '../support/limits.ts'
+import { orAborted, withLimits } from '../support/limits.ts'
 import { uuid } from '../support/uuid.ts'
 import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
@@ -74,6 +72,8 @@ export class LeaderElection implements AsyncDisposable {
   readonly #running = new Set<Promise<void>>()
   /** Handles of `acquire` that are not released yet. */
   readonly #acquired = new Set<LockHandle>()
+  /** Queue entries for which an announcement may have been written. */
+  readonly #announced = new WeakSet<QueueEntry>()
 
   constructor(client: Client, path: string, options: ElectionOptions = {}) {
     checkRecipe('LeaderElection', client, path, options, rules)
@@ -82,7 +82,11 @@ export class LeaderElection implements AsyncDisposable {
     this.id = options.id ?? uuid(client)
     this.#options = options
     this.#policy = options.errorPolicy ?? client.errorPolicy
-    this.#queue = new LockQueue(client, path, parse, { ...options, data: new TextEncoder().encode(this.id) })
+    this.#queue = new LockQueue(client, path, parse, {
+      ...options,
+      data: new TextEncoder().encode(this.id),
+      withdraw: (entry) => this.#withdraw(entry),
+    })
   }
 
   /**
@@ -100,20 +104,27 @@ export class LeaderElection implements AsyncDisposable {
           operation: 'acquire',
           path: this.path,
         })
-      const turn = this.#turnOptions(stop, (entry) => this.#resign(entry))
-      const handle = await acquireTurn(this.#queue, turn).catch((error: unknown) => {
-        throw closing.aborted && error instanceof AbortedError ? closed() : error
-      })
-      try {
-        if (this.#options.announce) await this.#announce(handle)
-        if (closing.aborted) throw closed()
-      } catch (error) {
-        await handle.release({ background: true })
-        throw error
+      let entry: QueueEntry | undefined
+      const turn = this.#turnOptions(stop, (own) => this.#queue.remove(own))
+      const grant: typeof turn.grant = (own, waitedMs) => turn.grant((entry = own), waitedMs)
+      for (;;) {
+        const handle = await acquireTurn(this.#queue, { ...turn, grant }, entry).catch((error: unknown) => {
+          throw closing.aborted && error instanceof AbortedError ? closed() : error
+        })
+        try {
+          await this.#announce(handle, entry!, stop)
+          if (closing.aborted) throw closed()
+          if (reasonOf(handle) === 'nodeDeleted') throw handle.signal.reason
+        } catch (error) {
+          await handle.release({ background: true })
+          throw closing.aborted && error instanceof AbortedError ? closed() : error
+        }
+        // Lost during the announcement: the entry keeps its place for the next turn.
+        if (!handle.isHeld) continue
+        this.#acquired.add(handle)
+        handle.onRelease(() => this.#acquired.delete(handle))
+        return handle
       }
-      this.#acquired.add(handle)
-      handle.onRelease(() => this.#acquired.delete(handle))
-      return handle
     })
   }
 
@@ -130,7 +141,7 @@ export class LeaderElection implements AsyncDisposable {
     checkOptions(`leadership ${this.path}`, options, abortable)
     const { signal } = options
     const stop = callSignal(this.#closing.signal, signal)
-    const term = new LeadershipTerm((entry) => this.#resign(entry))
+    const term = new LeadershipTerm((entry) => this.#queue.remove(entry))
     const stopListening = onAbort(stop, () => this.#track(term.leave()))
     try {
       while (!stop.aborted) {
@@ -210,16 +221,19 @@ export class LeaderElection implements AsyncDisposable {
     try {
       const options = this.#turnOptions(stop, (entry, handle) =>
         // A lost leadership keeps its queue entry for the next one.
-        isReleased(handle) ? this.#resign(entry) : Promise.resolve(),
+        reasonOf(handle) === 'released' ? this.#queue.remove(entry) : Promise.resolve(),
       )
-      const grant: typeof options.grant = (entry, waitedMs) => {
-        const handle = options.grant(entry, waitedMs)
-        term.begin(handle, entry)
+      let entry: QueueEntry | undefined
+      const grant: typeof options.grant = (own, waitedMs) => {
+        const handle = options.grant((entry = own), waitedMs)
+        term.begin(handle, own)
         return handle
       }
       const handle = await acquireTurn(this.#queue, { ...options, grant }, term.takeEntry())
-      if (this.#options.announce) await this.#announce(handle)
-      return handle
+      await this.#announce(handle, entry!, stop)
+      if (handle.isHeld) return handle
+      await term.waitForEnd()
+      return undefined
     } catch (error) {
       if (stop.aborted) return undefined
       // Another client deleted the znode: take part with a new one.
@@ -248,32 +262,44 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  async #announce(handle: EphemeralLockHandle): Promise<void> {
+  /** Returns early when the leadership is lost meanwhile. */
+  async #announce(handle: EphemeralLockHandle, entry: QueueEntry, stop: AbortSignal): Promise<void> {
+    if (!this.#options.announce) return
+    this.#announced.add(entry)
+    const leader = { id: this.id, token: handle.token }
+    const options = { ...this.#options, signal: stop }
+    const announced = announce(this.client, this.#leaderPath, handle.path, leader, options)
     try {
-      await announce(
-        this.client,
-        this.#leaderPath,
-        handle.path,
-        { id: this.id, token: handle.token },
-        this.#options,
-      )
+      await orAborted(announced, stop, { operation: 'announce', path: this.#leaderPath })
     } catch (error) {
       if (error instanceof NoNodeError) handle.lose('nodeDeleted', error)
-      if (handle.isHeld) throw error
+      if (handle.isHeld || stop.aborted) throw error
     }
   }
 
-  /** Removes the queue entry and the announcement. */
-  async #resign(entry: QueueEntry): Promise<void> {
-    if (entry.owner !== this.client.session.id) return
-    try {
-      const done =
-        this.#options.announce && (await withdrawAnnouncement(this.client, this.#leaderPath, entry.path))
-      if (!done) await this.#queue.remove(entry)
-    } catch (error) {
-      // The end of the session removes both.
-      if (!(error instanceof SessionExpiredError || error instanceof ClosedError)) throw error
-    }
+  /** Removes a queue entry with its announcement. Returns false when the entry is left. */
+  async #withdraw(entry: QueueEntry): Promise<boolean> {
+    if (!this.#announced.delete(entry)) return false
+    const left = await withdrawAnnouncement(this.client, this.#leaderPath, entry.path)
+    if (left === 'announcement') await this.#withdrawAsHead()
+    return left !== 'entry'
+  }
+
+  /**
+   * Removes an announcement whose queue entry another client has deleted. Only the head of the queue may: a contender
+   * replaces the announcement by its own.
+   */
+  async #withdrawAsHead(): Promise<void> {
+    const isFree = (names: readonly string[]): boolean => contendersInOrder(names, parse).length === 0
+    const turn = {
+      prefix: prefixes[this.#queue.naming],
+      policy: 'session',
+      grant: (own: QueueEntry) => own,
+    } as const
+    const head = await tryAcquireTurn(this.#queue, turn, isFree)
+    if (head === undefined) return
+    this.#announced.add(head)
+    await this.#queue.remove(head)
   }
 
   #track(work: Promise<void>): void {
@@ -286,7 +312,8 @@ export class LeaderElection implements AsyncDisposable {
   }
 }
 
-const isReleased = ({ signal }: LockHandle): boolean => (signal.reason as LostError).reason === 'released'
+const reasonOf = ({ signal }: LockHandle): LostError['reason'] | undefined =>
+  (signal.reason as LostError | undefined)?.reason
 
 /** State of one participant: a handle while it leads, a queue entry while it has one. */
 class LeadershipTerm {

@@ -16,6 +16,8 @@ import { undefinedIfMissing } from '../support/retry.ts'
 export interface LockQueueOptions extends RecipeOptions {
   /** Receives the stat of each znode that was created, and when the create was sent. */
   readonly onCreate?: ((stat: Stat, sentAt: number) => void) | undefined
+  /** Removes an entry with what belongs to it. Returns false when the entry is left. */
+  readonly withdraw?: ((entry: QueueEntry) => Promise<boolean>) | undefined
 }
 
 /** Creates the protection id, the start of a contender's name, from a UUID, for each naming scheme. */
@@ -94,9 +96,11 @@ export class LockQueue {
   }
 
   /** Removes an entry. Retries until it is gone; the end of its session removes it as well. */
-  async remove({ path, owner }: QueueEntry): Promise<void> {
+  async remove(entry: QueueEntry): Promise<void> {
+    const { path, owner } = entry
     if (owner !== this.client.session.id) return
     try {
+      if (await this.#options.withdraw?.(entry)) return
       await this.client.delete(path, { guaranteed: true, missingOk: true })
     } catch (error) {
       if (!(error instanceof SessionExpiredError || error instanceof ClosedError)) throw error
