@@ -104,6 +104,55 @@ describe('a double barrier', () => {
     expect(state.done).toBe(0)
   })
 
+  it('opens a round whose number another client has written again', async () => {
+    const [one, two, admin] = (await clientsOf(3)) as [Client, Client, Client]
+    const first = barrierOf(one, 2).enter()
+    await world.advance(10)
+    const second = barrierOf(two, 3).enter()
+    await world.advance(10)
+    let requests = 0
+    world.faults.toServer = (chunk) => (++requests > 100 ? undefined : chunk)
+    await run(admin.setData('/b', bytes('0')))
+    const inside = await world.within(5000, Promise.all([first, second]))
+    expect(inside.map(({ round }) => round)).toEqual([0, 0])
+  })
+
+  it('goes on with the round that another client has set', async () => {
+    const [one, two, admin] = (await clientsOf(3)) as [Client, Client, Client]
+    await run(admin.create('/b', { data: '5' }))
+    const first = barrierOf(one, 2).enter()
+    await world.advance(10)
+    await run(admin.setData('/b', bytes('2')))
+    await world.advance(10)
+    const inside = await world.within(5000, Promise.all([first, barrierOf(two, 2).enter()]))
+    expect(inside.map(({ round }) => round)).toEqual([2, 2])
+    expect((await run(tree(admin))).filter((path) => path.startsWith('/b/r5/'))).toEqual([])
+  })
+
+  it('is entered in the next session when the session expires before it is opened', async () => {
+    const client = await world.client({ servers: 'a:2181' })
+    let goOn = (): void => {}
+    let isListed = false
+    const getChildren2 = 12
+    world.faults.toServer = (chunk) => {
+      isListed ||= new DataView(chunk.buffer, chunk.byteOffset).getInt32(8) === getChildren2
+      return chunk
+    }
+    world.faults.toClient = (chunk, connection) => {
+      if (!isListed) return chunk
+      delete world.faults.toServer
+      delete world.faults.toClient
+      connection.deliver(chunk)
+      goOn = world.refuseConnections()
+      connection.cut()
+      return undefined
+    }
+    const entering = barrierOf(client, 1).enter()
+    await world.advance(30_000)
+    goOn()
+    expect((await world.within(30_000, entering)).round).toBe(0)
+  })
+
   it('does not open on a spurious wake-up (Curator issue 1290)', async () => {
     const [client, other] = (await clientsOf(2)) as [Client, Client]
     const entering = barrierOf(client).enter()

@@ -1,4 +1,11 @@
-import { BadVersionError, NoNodeError, SessionExpiredError, utf8, type Client } from '@zabra/client/core'
+import {
+  BadVersionError,
+  ConnectionLossError,
+  NoNodeError,
+  SessionExpiredError,
+  utf8,
+  type Client,
+} from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { withLimits, type WaitContext } from '../support/limits.ts'
@@ -8,13 +15,14 @@ import {
   createIfMissing,
   ignoreFailure,
   isAmbiguous,
+  isNewSession,
   retryInNewSession,
   undefinedIfMissing,
 } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { watchUntil } from '../support/watch.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
-import { anything, checkArgument, checkRecipe, whole } from '../support/checks.ts'
+import { anything, checkArgument, checkOptions, checkRecipe, waiting, whole } from '../support/checks.ts'
 
 /** Membership in the current round of a double barrier. */
 export interface BarrierHandle extends Handle {
@@ -29,7 +37,6 @@ export interface BarrierHandle extends Handle {
 
 interface Membership {
   readonly round: number
-  readonly version: number
   readonly name: string
   readonly path: string
   readonly owner: bigint
@@ -74,7 +81,7 @@ export class DoubleBarrier {
         const outcome = await this.#waitUntilOpen(entry, signal)
         if (outcome === 'open') return this.#createHandle(entry)
         if (outcome === 'missed') throw this.#sessionLost(entry.owner)
-        lostRound.lost = entry
+        if (this.#client.session.id !== entry.owner) lostRound.lost = entry
         await this.#withdraw(entry.path, signal)
       } catch (error) {
         deleteMarker(this.#client, entry.path)
@@ -107,7 +114,7 @@ export class DoubleBarrier {
         needsMarkerStat: true,
       })
       if (marker === undefined) return undefined
-      return { round, version, name, path, owner: marker.ephemeralOwner }
+      return { round, name, path, owner: marker.ephemeralOwner }
     } catch (error) {
       const cause = causeAt(error, 0)
       if (cause instanceof BadVersionError || cause instanceof NoNodeError) return undefined
@@ -130,13 +137,13 @@ export class DoubleBarrier {
 
   /**
    * `missed`: the session expired and the round opened. `again`: the session expired and the round can still be
-   * joined.
+   * joined, or other clients have changed the barrier, and this member is none of its round.
    */
   async #waitUntilOpen(
     entry: Membership,
     signal: AbortSignal | undefined,
   ): Promise<'open' | 'missed' | 'again'> {
-    const { round, version } = entry
+    const { round, name } = entry
     for (;;) {
       const seen = await watchUntil(
         this.#client,
@@ -146,23 +153,27 @@ export class DoubleBarrier {
           const own = this.#client.session.id === entry.owner
           const now = found === undefined ? round : roundOf(utf8.decode(found.data))
           if (now > round) return own ? 'open' : 'missed'
-          if (!own || found === undefined) return 'again'
+          if (!own || found === undefined || now < round) return 'again'
           const members = await this.#listMembers(round, reader.signal)
-          return members.length >= this.#members ? 'complete' : undefined
+          if (!members.includes(name)) return 'again'
+          // Not the version at the join: another client may have written the same round again.
+          return members.length >= this.#members ? found.stat : undefined
         },
       )
-      if (seen !== 'complete') return seen
-      await this.#open(round, version)
+      if (typeof seen === 'string') return seen
+      await this.#open(round, seen.version)
     }
   }
 
-  /** The member that sees the round complete opens it. A lost reply is resolved by the next read. */
+  /** The member that sees the round complete opens it. The next read shows whether it did, in a new session too. */
   async #open(round: number, version: number): Promise<void> {
     try {
       await this.#client.setData(this.path, utf8.encode(String(round + 1)), { version, retry: false })
     } catch (error) {
-      if (!(error instanceof BadVersionError || error instanceof NoNodeError || isAmbiguous(error)))
-        throw error
+      const isOutdated = error instanceof BadVersionError || error instanceof NoNodeError
+      const isLost =
+        error instanceof ConnectionLossError || isAmbiguous(error) || isNewSession(this.#client, error)
+      if (!isOutdated && !isLost) throw error
     }
   }
 
@@ -175,10 +186,14 @@ export class DoubleBarrier {
 
   #createHandle(entry: Membership): BarrierHandle {
     let left: Promise<void> | undefined
-    const release = (options: WaitOptions = {}): Promise<void> =>
-      (left ??= withLimits(this.#client, options, this.#waiting('doubleBarrier.release'), (signal) =>
+    const release = async (options: WaitOptions = {}): Promise<void> => {
+      // A wrong call must not be the one release.
+      checkOptions(`doubleBarrier.release ${this.path}`, options, waiting)
+      left ??= withLimits(this.#client, options, this.#waiting('doubleBarrier.release'), (signal) =>
         this.#leave(entry, signal),
-      ))
+      )
+      return left
+    }
     return { round: entry.round, release, [Symbol.asyncDispose]: () => release() }
   }
 
