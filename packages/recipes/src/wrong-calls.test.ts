@@ -6,6 +6,7 @@ import { NameService } from './name-service/index.ts'
 import { Partitioner } from './partitioner/index.ts'
 import { revoke, RevocableMutex, RevocableReadWriteLock } from './revocable/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
+import { tree } from './testing/fault-fixture.ts'
 import { client, run, setupEachTest } from './testing/setup.ts'
 import { TwoPhaseCommit } from './two-phase-commit/index.ts'
 
@@ -206,6 +207,14 @@ it.each(Object.keys(makers))('%s refuses a client, a path and options that are n
   }
 })
 
+/** Handles whose release takes options. */
+const releases: Readonly<Record<string, () => Promise<{ release(options?: object): Promise<void> }>>> = {
+  'a mutex': () => new recipes.Mutex(client, '/x').acquire(),
+  'a mutex of an owner': () => new recipes.Mutex(client, '/x').acquire({ owner: {} }),
+  'several locks': () => new MultiLock([new recipes.Mutex(client, '/x')]).acquire(),
+  'a member of a double barrier': () => new recipes.DoubleBarrier(client, '/x', { members: 1 }).enter(),
+}
+
 it('a recipe names the path that its caller gave, and the option that was probably meant', async () => {
   expect(await errorOf(() => makers['Mutex']!(client, 'locks/x'))).toMatchObject({
     message: 'Mutex: Expected a path that starts with /, got "locks/x"',
@@ -233,6 +242,19 @@ it.each(Object.keys(calls))('%s refuses unknown and wrong options', async (name)
 it.each(Object.keys(wrongCalls))('%s is refused with a ZooKeeperError', async (name) => {
   expect(await errorOf(wrongCalls[name]!)).toBeInstanceOf(ZooKeeperError)
 })
+
+it.each(Object.entries(releases))(
+  'the release of %s with wrong options is refused, and the next one releases',
+  async (_name, take) => {
+    const held = await run(take())
+    await run(
+      errorOf(() => held.release({ wrong: 1 } as object)).then((e) => expect(e).toBeInstanceOf(UsageError)),
+    )
+    await run(held.release())
+    const paths = await run(tree(client))
+    expect(paths.filter((path) => /-\d{10}$|\/r0\//.test(path))).toEqual([])
+  },
+)
 
 it('the table has every recipe', () => {
   const classes = Object.entries(recipes)

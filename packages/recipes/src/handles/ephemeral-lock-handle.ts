@@ -20,7 +20,9 @@ import { checkArgument, checkOptions, trueOrFalse } from '../support/checks.ts'
 import { joinLeaseRenewal, renewsLease } from './renewal.ts'
 import type { LockHandle, ReleaseOptions } from './types.ts'
 
-const releasing = { background: trueOrFalse }
+/** Throws a `UsageError` for wrong options of a release. */
+export const checkRelease = (options: ReleaseOptions): void =>
+  checkOptions('release', options, { background: trueOrFalse })
 
 /** The ephemeral znode behind a lock handle. */
 export interface HandleNode {
@@ -139,7 +141,7 @@ export class EphemeralLockHandle implements LockHandle {
   }
 
   async release(options: ReleaseOptions = {}): Promise<void> {
-    checkOptions('release', options, releasing)
+    checkRelease(options)
     this.#end('released')
     this.#released ??= this.#releaseNode().finally(() => {
       for (const action of this.#releaseCallbacks.splice(0)) action()

@@ -1,4 +1,5 @@
 import { MultiError, UsageError, type CallOptions, type WriteOp, type WriteResult } from '@zabra/client/core'
+import { checkRelease } from '../handles/ephemeral-lock-handle.ts'
 import { LostError } from '../handles/lost.ts'
 import { runAndRelease } from '../handles/run-and-release.ts'
 import type { AcquireOptions, LockHandle, ReleaseOptions } from '../handles/types.ts'
@@ -159,7 +160,8 @@ class CombinedHandle implements MultiLockHandle {
     }
   }
 
-  release(options?: ReleaseOptions): Promise<void> {
+  async release(options: ReleaseOptions = {}): Promise<void> {
+    checkRelease(options)
     this.#released ??= releaseAll(this.#held, options).then((failures) => {
       if (failures.length === 1) throw failures[0]
       if (failures.length > 1) throw new AggregateError(failures, 'Several locks could not be released')

@@ -1,4 +1,5 @@
 import { UsageError } from '@zabra/client/core'
+import { checkRelease } from '../handles/ephemeral-lock-handle.ts'
 import type { LockHandle } from '../handles/types.ts'
 
 /** The owners that hold or wait for one lock. */
@@ -56,7 +57,9 @@ export class Owners {
     const entry = this.#held.get(owner)!
     const { held } = entry
     let released: Promise<void> | undefined
-    const release: LockHandle['release'] = (options) => {
+    const release: LockHandle['release'] = async (options = {}) => {
+      // A wrong call must not count.
+      checkRelease(options)
       if (released !== undefined) return released
       if (--entry.count > 0) return (released = Promise.resolve())
       this.#held.delete(owner)
