@@ -34,6 +34,13 @@ describe('a hard bound', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
+  it('puts no items when it is given none', async () => {
+    for (const bound of ['soft', 'hard'] as const) {
+      expect(await run(queueOf(client, { bound }).putAll([]))).toEqual([])
+      expect(await run(queueOf(client).size())).toBe(0)
+    }
+  })
+
   it('rejects with a QueueFullError with whenFull fail, and rejects more items than its size', async () => {
     for (const bound of ['soft', 'hard'] as const) {
       const queue = new Queue(client, `/${bound}`, { codec: utf8, bound, maxItems: 1 })

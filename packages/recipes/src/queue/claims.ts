@@ -17,7 +17,7 @@ import {
   retryInNewSession,
 } from '../support/retry.ts'
 import type { QueueEntry } from '../lock-queue/lock-queue.ts'
-import { commitWithMarker, deleteMarker, type Committed } from '../support/commit-with-marker.ts'
+import { commitWithMarker, deleteMarker, uniqueName, type Committed } from '../support/commit-with-marker.ts'
 import { Message } from './message.ts'
 import type { QueueLayout } from './names.ts'
 import type { ServerClock } from '../support/server-clock.ts'
@@ -129,16 +129,17 @@ async function claim<T>(
       clock.observe(committed.marker.ctime, sentAt)
     return committed
   } catch (error) {
-    if (isLostRace(error)) return 'gone'
+    if (isLostRace(error, { claim: -1, item: 0 })) return 'gone'
     if (causeAt(error, 1) instanceof NoNodeError) return 'again'
     throw error
   }
 }
 
-const isLostRace = (error: unknown): boolean =>
-  causeAt(error, -1) instanceof NodeExistsError ||
-  causeAt(error, 0) instanceof NoNodeError ||
-  causeAt(error, 0) instanceof BadVersionError
+/** Returns whether another client has claimed or changed the item, given the operations on the claim and on the item. */
+const isLostRace = (error: unknown, { claim, item }: { claim: number; item: number }): boolean =>
+  causeAt(error, claim) instanceof NodeExistsError ||
+  causeAt(error, item) instanceof NoNodeError ||
+  causeAt(error, item) instanceof BadVersionError
 
 /** Reads an item. Returns undefined when it is gone, or was moved to the dead letters. */
 async function read<T>(
@@ -161,28 +162,33 @@ async function read<T>(
   return undefined
 }
 
-/** Moves an unclaimed item to the dead letters. */
+/** Moves an unclaimed item to the dead letters. Rejects when the servers refuse that: the item would come again at once. */
 async function moveToDeadLetters<T>(
   { client, layout }: ClaimContext<T>,
   { name, data, version }: { readonly name: string; readonly data: Bytes; readonly version: number },
 ): Promise<void> {
   const claim = `${layout.claims}/${name}`
-  const operations: WriteOp[] = [
-    { op: 'create', path: claim, mode: 'ephemeral' },
-    { op: 'create', path: `${layout.dead}/${name}`, data },
-    { op: 'delete', path: `${layout.items}/${name}`, version },
-    { op: 'delete', path: claim },
-  ]
-  for (;;) {
+  for (let letter = name; ;) {
+    const operations: WriteOp[] = [
+      { op: 'create', path: claim, mode: 'ephemeral' },
+      { op: 'create', path: `${layout.dead}/${letter}`, data },
+      { op: 'delete', path: `${layout.items}/${name}`, version },
+      { op: 'delete', path: claim },
+    ]
     try {
       return void (await client.multi(operations))
     } catch (error) {
       if (isAmbiguous(error) || isNewSession(client, error)) continue
       if (!(error instanceof MultiError)) throw error
-      const noParent = error.cause instanceof NoNodeError && error.index < 2
-      // Otherwise another client moved it, or has claimed it.
-      if (!noParent) return
-      await client.createMissing([layout.claims, layout.dead].map((path) => ({ path, mode: layout.parents })))
+      const { index, cause } = error
+      if (index < 2 && cause instanceof NoNodeError)
+        await client.createMissing(
+          [layout.claims, layout.dead].map((path) => ({ path, mode: layout.parents })),
+        )
+      // Names of items begin anew after their directory was deleted.
+      else if (index === 1 && cause instanceof NodeExistsError) letter = `${name}-${uniqueName(client)}`
+      else if (isLostRace(error, { claim: 0, item: 2 })) return
+      else throw cause
     }
   }
 }

@@ -3,7 +3,7 @@ import { json, utf8, type Client } from '@zabra/client/core'
 import { LostError } from '../handles/lost.ts'
 import { client, setupEachTest, expireSession, other, run, world } from '../testing/setup.ts'
 import { tree } from '../testing/fault-fixture.ts'
-import { bytes, text } from '../testing/world.ts'
+import { bytes, rejectionOf, text } from '../testing/world.ts'
 import type { Message } from './message.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
@@ -279,6 +279,44 @@ describe('receive', () => {
     const [dead] = await run(queue.deadLetters())
     expect(text(dead!.data)).toBe('poison')
     await run(messages.return())
+  })
+
+  it('moves a message to the dead letters beside one of the same name', async () => {
+    const queue = new Queue(client, '/q', { codec: json<number>() })
+    const name = await run(queue.put(1))
+    await run(other.setData(`/q/items/${name}`, '{'))
+    await run(other.create(`/q/dead/${name}`, { data: 'older', parents: true }))
+    await run(queue.put(2))
+    let requests = 0
+    world.faults.toServer = (chunk) => (++requests > 100 ? undefined : chunk)
+    expect(await world.within(5000, queue.take())).toBe(2)
+    expect((await run(queue.deadLetters())).map(({ data }) => utf8.decode(data)).toSorted()).toEqual([
+      'older',
+      '{',
+    ])
+  })
+
+  it('rejects when a message cannot be moved to the dead letters', async () => {
+    const queue = new Queue(client, '/q', { codec: json<number>() })
+    await run(other.setData(`/q/items/${await run(queue.put(1))}`, '{'))
+    await run(other.create('/q/dead', { acl: [{ scheme: 'world', id: 'anyone', perms: 1 }] }))
+    let requests = 0
+    world.faults.toServer = (chunk) => (++requests > 100 ? undefined : chunk)
+    expect(await world.within(5000, rejectionOf(queue.take()))).toMatchObject({ name: 'NoAuthError' })
+  })
+
+  it('ends its loop when its signal aborts while as many messages as concurrency allows are processed', async () => {
+    const queue = new Queue(client, '/q', { codec: json<number>() })
+    await run(queue.putAll([1, 2, 3]))
+    const stop = new AbortController()
+    const loop = queue.receive({ concurrency: 2, signal: stop.signal })
+    const messages = [(await run(loop.next())).value!, (await run(loop.next())).value!]
+    const third = loop.next()
+    await world.advance(100)
+    stop.abort()
+    expect((await world.within(1000, third)).done).toBe(true)
+    await run(Promise.all(messages.map((message) => message.ack())))
+    expect(await run(queue.size())).toBe(1)
   })
 
   it('moves an undecodable message to the dead letters', async () => {

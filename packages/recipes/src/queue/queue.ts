@@ -1,7 +1,7 @@
 import type { CallOptions, Client, Codec } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
-import { withLimits } from '../support/limits.ts'
+import { orAborted, withLimits } from '../support/limits.ts'
 import { untilAborted } from '../support/until-aborted.ts'
 import { isNewSession, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead, type HeadOptions, type QueueHead } from '../lock-queue/queue-head.ts'
@@ -121,6 +121,7 @@ export class Queue<T> {
   putAll(values: readonly T[], options: PutOptions = {}): Promise<string[]> {
     const put = async (signal: AbortSignal | undefined): Promise<string[]> => {
       checkArgument('queue.put', 'values', values, list)
+      if (values.length === 0) return []
       return this.#producer.put(values, { ...options, signal })
     }
     return this.#limited('put', options, put, putting)
@@ -197,7 +198,8 @@ export class Queue<T> {
       const settled = message.settled.then(() => void working.delete(settled))
       working.add(settled)
       yield message
-      while (working.size >= concurrency) await Promise.race(working)
+      const waiting = { operation: 'queue.receive', path: this.path }
+      while (working.size >= concurrency) await orAborted(Promise.race(working), signal, waiting)
     }
   }
 
