@@ -129,6 +129,87 @@ describe('a lease', () => {
     await run(held.release())
   })
 
+  it('stays held over renewals that overlap', async () => {
+    const held = (await run(by(a, 'a', 60_000)))!
+    await run(Promise.all([held.renew(), held.renew()]))
+    held.assertHeld()
+    await run(held.release())
+  })
+
+  it('is free when it is released during a renewal', async () => {
+    const held = (await run(by(a, 'a', 60_000)))!
+    const renewed = rejectionOf(held.renew())
+    await run(held.release())
+    expect(await run(renewed)).toMatchObject({ reason: 'released' })
+    expect(await run(by(b, 'b'))).toBeDefined()
+  })
+
+  /** A client whose connection is cut when its next write of the lease arrives, applied or not, and stays cut. */
+  async function cutAtWrite(isApplied: boolean): Promise<{ c: Client; arm(): void; restore(): void }> {
+    const c = await world.client({ servers: 'c:2181' })
+    let restore = (): void => {}
+    const arm = (): void => {
+      world.faults.toServer = (chunk, { server }) => {
+        if (server.host !== 'c' || !new TextDecoder().decode(chunk).includes('"holder"')) return chunk
+        delete world.faults.toServer
+        world.faults.toClient = (reply, to) => (to.server.host === 'c' ? undefined : reply)
+        world.clock.immediate(() => (restore = cutOff('c')))
+        return isApplied ? chunk : undefined
+      }
+    }
+    return {
+      c,
+      arm,
+      restore: () => {
+        delete world.faults.toClient
+        restore()
+      },
+    }
+  }
+
+  it.each([true, false])(
+    'is renewed though the session expires during the renewal (applied: %s)',
+    async (isApplied) => {
+      const { c, arm, restore } = await cutAtWrite(isApplied)
+      const held = (await run(by(c, 'c', 600_000)))!
+      arm()
+      const renewed = held.renew()
+      await world.advance(30_000)
+      restore()
+      await world.within(20_000, renewed)
+      await run(held.renew())
+      held.assertHeld()
+      await run(held.release())
+      expect(await run(by(b, 'b'))).toBeDefined()
+    },
+  )
+
+  it.each([true, false])(
+    'keeps no caller whose time is up during its write, and is free then (applied: %s)',
+    async (isApplied) => {
+      const { c, arm, restore } = await cutAtWrite(isApplied)
+      await run((await run(by(b, 'b')))!.release())
+      arm()
+      const lease = new Lease(c, '/dir/lease', { holder: 'c', durationMs: 600_000 })
+      const failed = rejectionOf(lease.acquire({ timeoutMs: 300 }))
+      expect(await world.within(400, failed)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+      restore()
+      await world.advance(20_000)
+      expect(await run(by(b, 'b'))).toBeDefined()
+    },
+  )
+
+  it('that ends during a renewal is not renewed by it', async () => {
+    const { c, arm, restore } = await cutAtWrite(false)
+    const held = (await run(by(c, 'c', 5000)))!
+    arm()
+    const failed = rejectionOf(held.renew())
+    expect(await world.within(5001, failed)).toMatchObject({ reason: 'leasePassed' })
+    restore()
+    await world.advance(3000)
+    expect(await run(by(b, 'b'))).toBeDefined()
+  })
+
   it('refuses an invalid duration', () => {
     expect(() => by(a, 'a', 0)).toThrow(UsageError)
   })

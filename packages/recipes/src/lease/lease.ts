@@ -3,7 +3,6 @@ import {
   MultiError,
   NodeExistsError,
   NoNodeError,
-  ZooKeeperError,
   utf8,
   type CallOptions,
   type Client,
@@ -16,9 +15,15 @@ import { runAndRelease } from '../handles/run-and-release.ts'
 import type { Abortable, Handle, RecipeOptions, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
-import { withLimits, type WaitContext } from '../support/limits.ts'
+import { orAborted, withLimits, type WaitContext } from '../support/limits.ts'
 import { onReconnect } from '../support/on-reconnect.ts'
-import { isFinished, isAmbiguous, retryInNewSession, retryUntilKnown } from '../support/retry.ts'
+import {
+  ignoreFailure,
+  isFinished,
+  isAmbiguous,
+  retryInNewSession,
+  retryUntilKnown,
+} from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
 import {
@@ -53,8 +58,8 @@ export interface LeaseHandle extends Handle {
   /** Throws the `LostError` unless the lease is certainly valid. */
   assertHeld(): void
   /**
-   * Restarts the duration. Rejects with a `LostError` when the lease has ended, with a retryable error when the
-   * outcome is unknown.
+   * Restarts the duration. Waits for the servers through lost connections and sessions, and rejects with a `LostError` when the
+   * lease has ended, also meanwhile.
    */
   renew(): Promise<void>
   /** Releases the lease at once. */
@@ -125,13 +130,27 @@ export class Lease {
     for (;;) {
       throwIfAborted(signal, this.path)
       const since = client.platform.clock.monotonic()
-      const stat = await tryTake(client, this.path, grant, { ...this.#options, signal })
+      const attempt = tryTake(client, this.path, grant, { ...this.#options, signal })
+      const stat = await orAborted(attempt, signal, this.#waiting).catch((error: unknown) => {
+        if (signal?.aborted) this.#giveBack(attempt, grant)
+        throw error
+      })
       if (stat === 'again') continue
       if ('leftMs' in stat) return stat
       const held = new TimedLease(client, this.path, grant, stat, since)
       // The grant may have expired before its reply arrived; then try again.
       if (!held.signal.aborted) return held
     }
+  }
+
+  /** A grant that is written for a caller that has gone would keep others out for its duration. */
+  #giveBack(attempt: ReturnType<typeof tryTake>, grant: Grant): void {
+    const release = async (): Promise<void> => {
+      const stat = await attempt
+      if (stat === 'again' || 'leftMs' in stat) return
+      await new TimedLease(this.#client, this.path, grant, stat, -Infinity).release()
+    }
+    ignoreFailure(release())
   }
 
   /** Waits until the holder has written, or its lease has expired. */
@@ -185,7 +204,6 @@ async function tryTake(
   try {
     const made = await client.create(path, {
       data: encodeGrant(grant),
-      signal,
       parents: parents === 'persistent' ? 'persistent' : true,
       idempotent: true,
       ...(acl === undefined ? {} : { acl }),
@@ -198,21 +216,25 @@ async function tryTake(
 }
 
 /**
- * Writes a grant over a version. The id of the grant distinguishes a write whose reply was lost from a write of another
- * holder.
+ * Writes a grant over a version, through lost connections and sessions. The id of the grant distinguishes a write whose reply
+ * was lost from a write of another holder.
  */
 async function writeGrant(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {
-  try {
-    return await client.setData(path, encodeGrant(grant), { version })
-  } catch (error) {
-    if (!ZooKeeperError.is(error) || !error.retryable || !error.maybeApplied) throw error
-    await client.sync(path)
-    const { data, stat } = await client.getData(path)
-    if (stat.version === version + 1 && decodeGrant(data)?.mark === grant.mark) return stat
-    if (stat.version !== version)
-      throw new BadVersionError(`lease ${path}: another client wrote first`, 'BAD_VERSION', { path })
-    throw error
+  let isRepeated = false
+  const write = async (): Promise<Stat> => {
+    try {
+      return await client.setData(path, encodeGrant(grant), { version, idempotent: true })
+    } catch (error) {
+      if (!(isRepeated && error instanceof BadVersionError)) throw error
+      await client.sync(path)
+      const { data, stat } = await client.getData(path)
+      if (stat.version === version + 1 && decodeGrant(data)?.mark === grant.mark) return stat
+      throw error
+    } finally {
+      isRepeated = true
+    }
   }
+  return retryUntilKnown(client, write)
 }
 
 /** Reads the leader's time from a znode that is created and deleted in one transaction. */
@@ -258,6 +280,8 @@ class TimedLease implements LeaseHandle {
   #cancel = (): void => {}
   #unsubscribe: () => void
   #released: Promise<void> | undefined
+  /** Serialises the writes: each is made over the version of the one before it. */
+  #pending: Promise<unknown> = Promise.resolve()
 
   constructor(client: Client, path: string, grant: Grant, stat: Stat, since: number) {
     this.#client = withoutTimeout(client)
@@ -281,6 +305,16 @@ class TimedLease implements LeaseHandle {
   }
 
   async renew(): Promise<void> {
+    const renewed = this.#afterOthers(() => this.#renew())
+    try {
+      await orAborted(renewed, this.signal, { operation: 'renew', path: this.path })
+    } catch (error) {
+      this.assertHeld()
+      throw error
+    }
+  }
+
+  async #renew(): Promise<void> {
     this.assertHeld()
     // The local clock starts before the request is sent, so it never ends later than the server's.
     const since = this.#client.platform.clock.monotonic()
@@ -290,14 +324,23 @@ class TimedLease implements LeaseHandle {
     } catch (error) {
       if (!(error instanceof BadVersionError || error instanceof NoNodeError)) throw error
       this.#end(error instanceof NoNodeError ? 'nodeDeleted' : 'revoked', error)
+      this.assertHeld()
     }
+    // A lease that has ended here meanwhile must not keep others out for another duration.
+    if (this.signal.aborted && this.#released === undefined) ignoreFailure(this.#writeReleased())
     this.assertHeld()
     this.#extend(since)
   }
 
+  #afterOthers<T>(write: () => Promise<T>): Promise<T> {
+    const written = this.#pending.then(write)
+    this.#pending = written.catch(() => {})
+    return written
+  }
+
   release(): Promise<void> {
     this.#end('released')
-    this.#released ??= this.#writeReleased()
+    this.#released ??= this.#afterOthers(() => this.#writeReleased())
     return this.#released
   }
 
