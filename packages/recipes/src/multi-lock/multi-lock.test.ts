@@ -1,7 +1,15 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import { Mutex } from '../mutex/mutex.ts'
-import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
+import {
+  client as a,
+  cutOff,
+  expireSession,
+  setupEachTest,
+  other as b,
+  run,
+  world,
+} from '../testing/setup.ts'
 import { bytes, rejectionOf } from '../testing/world.ts'
 import { MultiLock, inPathOrder } from './multi-lock.ts'
 
@@ -46,6 +54,29 @@ it('a timeout in the middle releases all locks', async () => {
   expect(await left('/x', '/y')).toBe(1)
   await run(other.release())
 })
+
+it.each(['broken', 'expired'])(
+  'a lock that is lost while the others are waited for is acquired again with them: connection %s',
+  async (what) => {
+    const c = await world.client({ servers: 'c:2181' })
+    const other = await run(new Mutex(b, '/y').acquire())
+    let isAlone: boolean | undefined
+    const running = new MultiLock(locks(c, '/x', '/y')).run(async (held) => {
+      held.assertHeld()
+      isAlone = (await new Mutex(b, '/x').tryAcquire()) === undefined
+    })
+    await world.settle()
+    if (what === 'expired') await expireSession('c')
+    else {
+      cutOff('c')()
+      await world.advance(5000)
+    }
+    await run(other.release())
+    await world.within(5000, running)
+    expect(isAlone).toBe(true)
+    expect(await left('/x', '/y')).toBe(0)
+  },
+)
 
 it('a combined handle ends with the first lock that ends, and releases all', async () => {
   const held = await run(new MultiLock(locks(a, '/x', '/y')).acquire())

@@ -30,8 +30,8 @@ export class MultiLock {
 
   /**
    * Acquires all locks in the order of their paths, so that two callers that want the same locks cannot deadlock. The
-   * limits are those of the whole. The combined handle ends with the first lock that ends. On failure releases what was
-   * acquired and rejects as `acquire` of a mutex does, or with an `AggregateError` if a release failed too.
+   * limits are those of the whole. Starts again when a lock is lost with the connection while the others are waited for. The
+   * combined handle ends with the first lock that ends. On failure releases what was acquired and rejects as `acquire` of a mutex does, or with an `AggregateError` if a release failed too.
    */
   async acquire(options: AcquireOptions = {}): Promise<MultiLockHandle> {
     return (await this.#acquireEach(options, (lock, call) => lock.acquire(call)))!
@@ -52,36 +52,54 @@ export class MultiLock {
     )
   }
 
-  /** Releases all locks, and returns undefined, as soon as one is not acquired. */
-  async #acquireEach(
-    options: AcquireOptions,
-    acquire: (lock: Mutex, options: AcquireOptions) => Promise<LockHandle | undefined>,
-  ): Promise<MultiLockHandle | undefined> {
+  /** Returns undefined when one of the locks is not acquired. */
+  async #acquireEach(options: AcquireOptions, acquire: Acquire): Promise<MultiLockHandle | undefined> {
     checkOptions('MultiLock', options, acquiring)
     const { owner, ...limits } = options
     const path = this.#locks.map((lock) => lock.path).join(', ')
     return withLimits(this.#locks[0]!.client, limits, { operation: 'acquire', path }, async (signal) => {
-      const held: LockHandle[] = []
-      let failures: unknown[] = []
-      try {
-        for (const lock of this.#locks) {
-          const one = await acquire(lock, { signal, owner })
-          if (one === undefined) break
-          held.push(one)
-        }
-        if (held.length === this.#locks.length) return new CombinedHandle(this.#locks, held)
-      } catch (error) {
-        failures = [error]
+      for (;;) {
+        const got = await this.#acquireOnce({ signal, owner }, acquire)
+        if (got !== 'lost') return got
       }
-      // A caller that has given up does not wait for a connection.
-      failures.push(...(await releaseAll(held, { background: signal?.aborted })))
-      if (failures.length === 1) throw failures[0]
-      if (failures.length === 0) return undefined
-      const message = 'Acquiring several locks failed, and so did releasing the first ones'
-      throw new AggregateError(failures, message, { cause: failures[0] })
     })
   }
+
+  /**
+   * Releases all locks, and returns undefined, as soon as one is not acquired. Returns `lost` when the session or the
+   * connection took one while the others were waited for.
+   */
+  async #acquireOnce(
+    options: AcquireOptions,
+    acquire: Acquire,
+  ): Promise<MultiLockHandle | undefined | 'lost'> {
+    const held: LockHandle[] = []
+    let failures: unknown[] = []
+    let isLost = false
+    try {
+      for (const lock of this.#locks) {
+        const one = await acquire(lock, options)
+        if (one === undefined) break
+        held.push(one)
+      }
+      if (held.length === this.#locks.length) {
+        for (const one of held) one.assertHeld()
+        return new CombinedHandle(this.#locks, held)
+      }
+    } catch (error) {
+      isLost = error instanceof LostError && ['suspended', 'leasePassed', 'expired'].includes(error.reason)
+      if (!isLost) failures = [error]
+    }
+    // A caller that has given up does not wait for a connection.
+    failures.push(...(await releaseAll(held, { background: options.signal?.aborted })))
+    if (failures.length === 1) throw failures[0]
+    if (failures.length === 0) return isLost ? 'lost' : undefined
+    const message = 'Acquiring several locks failed, and so did releasing the first ones'
+    throw new AggregateError(failures, message, { cause: failures[0] })
+  }
 }
+
+type Acquire = (lock: Mutex, options: AcquireOptions) => Promise<LockHandle | undefined>
 
 /** Returns the locks in the one order that all callers use. */
 export function inPathOrder<T extends { readonly path: string }>(locks: readonly T[]): T[] {
