@@ -88,16 +88,21 @@ export class EntryTable<T> {
   /** Removes a znode and its subtree. Returns the changes, children first. */
   removed(path: string): NodeChange<T>[] {
     const gone: NodeChange<T>[] = []
-    for (const name of this.#children.get(path) ?? []) gone.push(...this.removed(below(path, name)))
+    this.#remove(path, gone)
+    return gone
+  }
+
+  /** Appends the changes to one list: passing those of a large subtree as arguments would exceed the limit of a call. */
+  #remove(path: string, gone: NodeChange<T>[]): void {
+    for (const name of this.#children.get(path) ?? []) this.#remove(below(path, name), gone)
     this.#forgetHeld(path)
     this.#unreadable.delete(path)
-    const old = this.#entries.get(path)
-    if (old === undefined) return gone
-    this.#entries.delete(path)
     this.#children.delete(path)
+    const old = this.#entries.get(path)
+    if (old === undefined) return
+    this.#entries.delete(path)
     this.#children.get(parentOf(path))?.delete(nameOf(path))
     gone.push({ type: 'removed', path, old: old.value })
-    return gone
   }
 
   /** After a full read that began at `since`: removes znodes that it did not see, unless they were read later. */

@@ -56,6 +56,14 @@ describe('EntryTable', () => {
     expect(entries.size).toBe(2)
   })
 
+  it('removes a subtree with more znodes than a call may have arguments', () => {
+    const entries = new EntryTable<string>('/')
+    for (const path of ['/', '/a', '/a/b']) entries.read(path, { value: '', stat: stat(1n) }, 1)
+    for (let n = 0; n < 200_000; n++) entries.read(`/a/b/${n}`, { value: '', stat: stat(1n) }, 1)
+    expect(entries.removed('/a')).toHaveLength(200_002)
+    expect(entries.size).toBe(1)
+  })
+
   const pathsOf = (changes: readonly { type: string; path: string }[]): string[] =>
     changes.map(({ type, path }) => `${type} ${path}`)
 
