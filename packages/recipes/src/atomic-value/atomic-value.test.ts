@@ -10,7 +10,7 @@ import {
   withSeeds,
 } from '../testing/fault-fixture.ts'
 import { advanceUntilSettled } from '../testing/settle.ts'
-import { bytes, text, ManualWorld } from '../testing/world.ts'
+import { bytes, rejectionOf, text, ManualWorld } from '../testing/world.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { AtomicValue, Counter } from './atomic-value.ts'
 import { bigEndian, decimal, outcomeOf, nextVersion, backoffMs } from './decide.ts'
@@ -57,6 +57,33 @@ describe('an atomic value', () => {
     expect((await run(value.get())).value).toEqual([])
     expect(await run(value.update((list) => [...list, 1]))).toEqual([1])
     expect(await run(value.set([9]))).toEqual([9])
+  })
+
+  it('is set over data that its codec cannot read', async () => {
+    await run(other.create('/v', { data: '{' }))
+    const value = new AtomicValue(client, '/v', { codec: json<number>(), initial: 0 })
+    await expect(run(value.update((n) => n + 1))).rejects.toMatchObject({ name: 'CodecError' })
+    expect(await run(value.set(5))).toBe(5)
+    expect((await run(value.get())).value).toBe(5)
+  })
+
+  it('says that an update may be applied when its client closes before the outcome is known', async () => {
+    const counter = new Counter(client, '/n')
+    await run(counter.add())
+    await world.settle()
+    world.faults.toServer = (chunk, connection) => {
+      if (!text(chunk).includes('/n-ops/op-')) return chunk
+      delete world.faults.toServer
+      world.faults.toClient = (reply, to) => (to === connection ? undefined : reply)
+      world.refuseConnections()
+      world.clock.immediate(() => connection.cut())
+      return chunk
+    }
+    const failed = rejectionOf(counter.add())
+    await world.advance(50)
+    await run(client.close())
+    expect(await run(failed)).toMatchObject({ code: 'CLOSED', maybeApplied: true })
+    expect(await run(new Counter(other, '/n').get())).toBe(2n)
   })
 
   it('is written by compareAndSet only if no other client wrote first', async () => {

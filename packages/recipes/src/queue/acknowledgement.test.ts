@@ -34,6 +34,21 @@ describe('an acknowledgement', () => {
     expect(await run(acknowledged)).toBeInstanceOf(LostError)
   })
 
+  it('may be applied, as its error says, when the client closes before the outcome is known', async () => {
+    const dying = await world.client({ servers: 'dying:2181' })
+    await run(queueOf(client).put('x'))
+    const message = (await run(queueOf(dying).receive().next())).value!
+    await world.settle()
+    world.faults.toClient = (chunk, { server }) => (server.host === 'dying' ? undefined : chunk)
+    const failed = rejectionOf(message.ack())
+    await world.settle()
+    cutOff('dying')
+    await world.advance(50)
+    await run(dying.close())
+    expect(await run(failed)).toMatchObject({ code: 'CLOSED', maybeApplied: true })
+    expect(await run(queueOf(client).size())).toBe(0)
+  })
+
   it('is ambiguous when the session expired during it and the item is gone', async () => {
     await run(queueOf(client).put('x'))
     const message = await nextOf(queueOf(other).receive())

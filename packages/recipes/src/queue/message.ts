@@ -112,7 +112,7 @@ export class Message<T> implements AsyncDisposable {
   /** The item is gone, and the claim has kept other consumers away all the time. */
   async #acknowledge(): Promise<void> {
     const { item, claim, version } = this.#location
-    for (let sent = false; ;) {
+    for (let unknown: unknown; ;) {
       try {
         await this.#client.multi([
           { op: 'delete', path: claim },
@@ -123,10 +123,13 @@ export class Message<T> implements AsyncDisposable {
         if (error instanceof MultiError)
           throw this.#lost(this.#lossReason(this.#client.state) ?? 'nodeDeleted', error)
         if (!isAmbiguous(error) && !isNewSession(this.#client, error)) throw error
-        sent ||= isAmbiguous(error)
-        if (!(await retryInNewSession(this.#client, () => this.#isGone()))) continue
+        if (isAmbiguous(error)) unknown = error
+        const isGone = await retryInNewSession(this.#client, () => this.#isGone()).catch((cause: unknown) => {
+          throw unknown ?? cause
+        })
+        if (!isGone) continue
         if (this.#client.session.id === this.#owner) return
-        throw sent ? this.#ambiguous(error) : this.#lost('expired', error)
+        throw unknown === undefined ? this.#lost('expired', error) : this.#ambiguous(error)
       }
     }
   }

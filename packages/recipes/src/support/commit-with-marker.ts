@@ -102,15 +102,17 @@ async function findMarker(
       cause,
     })
   if (error instanceof SessionExpiredError || client.session.generation !== generation) throw lost(error)
+  let found: { readonly data: Bytes; readonly stat: Stat } | undefined
   try {
     await client.sync(parentOf(marker))
-    const found = await undefinedIfMissing(client.getData(marker))
-    if (found !== undefined && sameBytes(found.data, tag)) return found.stat
-    if (client.session.generation !== generation) throw lost(error)
-    return undefined
+    found = await undefinedIfMissing(client.getData(marker))
   } catch (cause) {
-    throw cause instanceof SessionExpiredError ? lost(cause) : cause
+    // The error of the transaction says that it may be applied; that of the search does not.
+    throw cause instanceof SessionExpiredError ? lost(cause) : error
   }
+  if (found !== undefined && sameBytes(found.data, tag)) return found.stat
+  if (client.session.generation !== generation) throw lost(error)
+  return undefined
 }
 
 const sameBytes = (a: Bytes, b: Bytes): boolean =>
