@@ -104,12 +104,13 @@ export class AtomicValue<T> {
    */
   async update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
     checkArgument('update', 'a change', change, aFunction)
-    return this.#limited('update', options, (signal) => this.#update(change, signal))
+    const next = (current: Bytes): T => change(this.#options.codec.decode(current))
+    return this.#limited('update', options, (signal) => this.#update(next, signal))
   }
 
-  /** Writes regardless of the current value. */
-  set(value: T, options: WaitOptions = {}): Promise<T> {
-    return this.update(() => value, options)
+  /** Writes regardless of the current value, also over data that the codec cannot read. */
+  async set(value: T, options: WaitOptions = {}): Promise<T> {
+    return this.#limited('set', options, (signal) => this.#update(() => value, signal))
   }
 
   /** Yields the current value, then the newest value after each change, until `signal` aborts. */
@@ -142,12 +143,12 @@ export class AtomicValue<T> {
     })
   }
 
-  async #update(change: (current: T) => T, signal: AbortSignal | undefined): Promise<T> {
+  async #update(change: (current: Bytes) => T, signal: AbortSignal | undefined): Promise<T> {
     let head: QueueHead | undefined
     try {
       for (let lost = 0; ; lost++) {
-        const { value, stat } = await this.#get(signal)
-        const next = change(value)
+        const { data, stat } = await retryInNewSession(this.#client, () => this.#read(signal))
+        const next = change(data)
         if (await this.#write(stat, this.#options.codec.encode(next), signal)) return next
         // A client that keeps losing races queues with the others that do, so that one of them at a time tries.
         if (lost === MAX_LOST_RACES) head = await this.#acquireHead(signal)

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { client, meters, other, run, setupEachTest } from '../testing/setup.ts'
+import { client, cutOff, meters, other, run, setupEachTest, world } from '../testing/setup.ts'
+import { rejectionOf } from '../testing/world.ts'
 import { Counter } from './atomic-value.ts'
 import { UniqueIds } from './unique-ids.ts'
 
@@ -22,6 +23,18 @@ it('an id whose block could not be reserved is asked for again by the next call'
   abort.abort()
   await expect(run(ids.next({ signal: abort.signal }))).rejects.toMatchObject({ name: 'AbortError' })
   expect(await run(ids.next())).toBe(0n)
+})
+
+it('a call behind another ends when its time is up, and lets none overtake', async () => {
+  const ids = new UniqueIds(client, '/ids')
+  const restore = cutOff('a')
+  await world.settle()
+  const first = ids.next()
+  const late = rejectionOf(ids.next({ timeoutMs: 300 }))
+  const last = ids.next()
+  expect(await world.within(400, late)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+  restore()
+  expect(await world.within(10_000, Promise.all([first, last]))).toEqual([0n, 1n])
 })
 
 it('a block of no ids is refused', () => {

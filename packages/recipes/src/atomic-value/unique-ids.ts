@@ -1,5 +1,7 @@
 import type { Client } from '@zabra/client/core'
+import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { WaitOptions } from '../handles/types.ts'
+import { orAborted, withLimits } from '../support/limits.ts'
 import { Counter, type CounterOptions } from './atomic-value.ts'
 import { anything, checkArgument, checkRecipe, whole } from '../support/checks.ts'
 
@@ -13,6 +15,8 @@ export interface UniqueIdsOptions extends Pick<CounterOptions, 'format'> {
  * was reserved and not used are never given out.
  */
 export class UniqueIds {
+  readonly #client: Client
+  readonly #path: string
   readonly #counter: Counter
   readonly #blockSize: bigint
   #next = 0n
@@ -24,20 +28,28 @@ export class UniqueIds {
     checkRecipe('UniqueIds', client, path, options, { format: anything, blockSize: anything })
     const { format, blockSize = 100 } = options
     checkArgument('UniqueIds', 'blockSize', blockSize, ['a whole number of 1 id or more', whole(1)])
+    this.#client = withoutTimeout(client)
+    this.#path = path
     this.#counter = new Counter(client, path, format === undefined ? {} : { format })
     this.#blockSize = BigInt(blockSize)
   }
 
   /** Returns an id, from 0 up. Rejects as `add` of a `Counter` does. */
   next(options: WaitOptions = {}): Promise<bigint> {
-    const id = this.#pending.then(() => this.#take(options))
-    this.#pending = id.catch(() => {})
+    const waiting = { operation: 'uniqueIds.next', path: this.#path }
+    const before = this.#pending
+    const id = withLimits(this.#client, options, waiting, async (signal) => {
+      await orAborted(before, signal, waiting)
+      return this.#take(signal)
+    })
+    // A call whose limits have ended does not let the next one overtake those before it.
+    this.#pending = Promise.allSettled([before, id])
     return id
   }
 
-  async #take(options: WaitOptions): Promise<bigint> {
+  async #take(signal: AbortSignal | undefined): Promise<bigint> {
     if (this.#next === this.#end) {
-      this.#end = await this.#counter.add(this.#blockSize, options)
+      this.#end = await this.#counter.add(this.#blockSize, { signal })
       this.#next = this.#end - this.#blockSize
     }
     return this.#next++
