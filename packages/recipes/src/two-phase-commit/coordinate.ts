@@ -158,8 +158,10 @@ class VoteTracker {
     const votes = new Map<string, Vote>()
     for (const name of this.#votes.children(`${path}/votes`) ?? []) {
       const site = decodeName(name)
-      const vote = voteOf(utf8.decode(this.#votes.get(`${path}/votes/${name}`)!.value))
-      if (site !== undefined && vote !== undefined) votes.set(site, vote)
+      const { value, stat } = this.#votes.get(`${path}/votes/${name}`)!
+      const vote = voteOf(utf8.decode(value))
+      // A decision checks this version: no site votes twice, so another client has written any later one.
+      if (site !== undefined && vote !== undefined && stat.version === 1) votes.set(site, vote)
     }
     return votes
   }

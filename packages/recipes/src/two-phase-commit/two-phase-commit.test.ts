@@ -186,6 +186,15 @@ describe('a transaction', () => {
     expect(await run(outcome)).toBe('aborted')
   })
 
+  it('aborts at the deadline when another client has overwritten a vote', async () => {
+    const outcome = begin(client, ['a'], 1000)
+    await world.settle()
+    const admin = await world.client()
+    const [id] = (await run(admin.getChildren('/t'))).children
+    for (const vote of ['abort?', 'commit']) await run(admin.setData(`/t/${id}/votes/a`, vote))
+    expect(await world.within(2000, outcome)).toBe('aborted')
+  })
+
   it('is decided by a site when the coordinator is lost', async () => {
     const ledger = new Ledger()
     let vote: (vote: Vote) => void = () => {}
