@@ -11,7 +11,7 @@ import {
   type Victim,
 } from '../testing/fault-fixture.ts'
 import { advanceUntilSettled } from '../testing/settle.ts'
-import { bytes, ManualWorld } from '../testing/world.ts'
+import { bytes, ManualWorld, rejectionOf } from '../testing/world.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
 import { DoubleBarrier, type BarrierHandle } from './double-barrier.ts'
 
@@ -115,6 +115,13 @@ describe('a double barrier', () => {
     await run(admin.setData('/b', bytes('0')))
     const inside = await world.within(5000, Promise.all([first, second]))
     expect(inside.map(({ round }) => round)).toEqual([0, 0])
+  })
+
+  it('says in time that it was not entered, though the connection hangs', async () => {
+    const entering = rejectionOf(barrierOf(await world.client()).enter({ timeoutMs: 500 }))
+    await world.advance(100)
+    world.faults.toServer = () => undefined
+    expect(await world.within(1600, entering)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
   })
 
   it('goes on with the round that another client has set', async () => {

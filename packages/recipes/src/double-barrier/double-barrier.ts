@@ -4,6 +4,7 @@ import {
   NoNodeError,
   SessionExpiredError,
   utf8,
+  type CallOptions,
   type Client,
 } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
@@ -154,7 +155,7 @@ export class DoubleBarrier {
           const now = found === undefined ? round : roundOf(utf8.decode(found.data))
           if (now > round) return own ? 'open' : 'missed'
           if (!own || found === undefined || now < round) return 'again'
-          const members = await this.#listMembers(round, reader.signal)
+          const members = await this.#listMembers(round, { signal: reader.signal })
           if (!members.includes(name)) return 'again'
           // Not the version at the join: another client may have written the same round again.
           return members.length >= this.#members ? found.stat : undefined
@@ -177,10 +178,8 @@ export class DoubleBarrier {
     }
   }
 
-  async #listMembers(round: number, signal: AbortSignal | undefined): Promise<readonly string[]> {
-    const list = await undefinedIfMissing(
-      this.#client.getChildren(`${this.path}/r${round}`, signal ? { signal } : {}),
-    )
+  async #listMembers(round: number, options: CallOptions): Promise<readonly string[]> {
+    const list = await undefinedIfMissing(this.#client.getChildren(`${this.path}/r${round}`, options))
     return list?.children ?? []
   }
 
@@ -198,9 +197,10 @@ export class DoubleBarrier {
   }
 
   #waiting(operation: string): WaitContext {
-    const explain = async (): Promise<{ text: string }> => {
-      const { round } = await this.#readRound(undefined)
-      const members = await this.#listMembers(round, undefined)
+    const explain = async (call: CallOptions): Promise<{ text: string }> => {
+      const { data } = await this.#client.getData(this.path, call)
+      const round = roundOf(utf8.decode(data))
+      const members = await this.#listMembers(round, call)
       return { text: `${members.length} of ${this.#members} members are in round ${round}` }
     }
     return { operation, path: this.path, explain }
@@ -232,7 +232,7 @@ export class DoubleBarrier {
     return watchUntil(this.#client, { signal, operation: 'doubleBarrier.release' }, async (reader) => {
       for (;;) {
         if (this.#client.session.id !== owner) return 'expired'
-        const step = nextLeaveStep(await this.#listMembers(round, reader.signal), name)
+        const step = nextLeaveStep(await this.#listMembers(round, { signal: reader.signal }), name)
         if (step.do !== 'wait') return step
         if ((await reader.data(`${this.path}/r${round}/${step.forDeletionOf}`)) !== undefined)
           return undefined

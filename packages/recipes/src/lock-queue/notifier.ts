@@ -47,15 +47,18 @@ export class Notifier {
     watch.fired.then(onFired, onFired)
   }
 
-  /** Closes the watch without a notification: a caller that closes it in every round would otherwise never wait. */
-  async stopWatching(): Promise<void> {
+  /**
+   * Closes the watch without a notification: a caller that closes it in every round would otherwise never wait. It does not wait
+   * for the servers, since a hanging connection must not hold a caller that has aborted.
+   */
+  stopWatching(): void {
     const watch = this.#watch
     this.#watch = undefined
-    await watch?.close()
+    void watch?.close()
   }
 
   close(): void {
-    void this.stopWatching()
+    this.stopWatching()
     this.#stopListening()
     this.#unsubscribe()
   }

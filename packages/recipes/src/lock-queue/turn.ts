@@ -10,6 +10,7 @@ import { abortError } from '@zabra/client/recipe-kit'
 import { LostError } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import type { Abortable } from '../handles/types.ts'
+import { orAborted } from '../support/limits.ts'
 import { Notifier } from './notifier.ts'
 import { turnStatusOf } from './contenders.ts'
 import type { LockQueue, Listing, QueueEntry } from './lock-queue.ts'
@@ -80,7 +81,11 @@ export async function tryAcquireTurn<T>(
     queue.removeInBackground(entry)
     throw error
   }
-  await queue.remove(entry)
+  // Goes on when the caller has given up.
+  await orAborted(queue.remove(entry), signal, {
+    operation: options.operation ?? 'acquire',
+    path: entry.path,
+  })
   return undefined
 }
 

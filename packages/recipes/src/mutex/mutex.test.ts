@@ -1,7 +1,8 @@
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { LostError } from '../handles/lost.ts'
-import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import type { LockHandle } from '../handles/types.ts'
+import { client as a, cutOff, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
 import { advanceUntilSettled } from '../testing/settle.ts'
 import {
   bytes,
@@ -382,4 +383,33 @@ describe('a lost lock', () => {
     await run(three.release())
     expect(meters[1]!.phases).toEqual([])
   })
+})
+
+it('a caller that finds another one before it does not wait for a connection longer than its limits', async () => {
+  const c = await world.client({ servers: 'c:2181' })
+  let restore = (): void => {}
+  const other = new Mutex(b, '/late')
+  let held: Promise<LockHandle> | undefined
+  const deleteCode = 2
+  world.faults.toClient = (chunk, connection) => {
+    if (connection.server.host !== 'c') return chunk
+    delete world.faults.toClient
+    // The other client is first, after the listing of this one.
+    held = other.acquire()
+    world.clock.after(5, 'late reply', () => connection.deliver(chunk))
+    return undefined
+  }
+  world.faults.toServer = (chunk, { server }) => {
+    if (server.host !== 'c' || new DataView(chunk.buffer, chunk.byteOffset).getInt32(8) !== deleteCode)
+      return chunk
+    restore = cutOff('c')
+    return undefined
+  }
+  const failed = rejectionOf(new Mutex(c, '/late').tryAcquire({ timeoutMs: 300 }))
+  expect(await world.within(400, failed)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+  delete world.faults.toServer
+  restore()
+  await world.advance(5000)
+  expect((await run(a.getChildren('/late'))).children).toHaveLength(1)
+  await run((await held!).release())
 })

@@ -101,6 +101,7 @@ async function waitForDeletion(
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
   const notifier = new Notifier(client, signal)
+  const call = signal === undefined ? {} : { signal }
   let late = false
   const cancel =
     graceMs === undefined
@@ -112,10 +113,10 @@ async function waitForDeletion(
   try {
     for (;;) {
       throwIfAborted(signal, path)
-      notifier.notifyOn(await client.watchOnce(path, 'data', signal === undefined ? {} : { signal }))
+      notifier.notifyOn(await client.watchOnce(path, 'data', call))
       await notifier.wait()
-      await notifier.stopWatching()
-      if (late) return (await client.exists(path)) === undefined
+      notifier.stopWatching()
+      if (late) return (await client.exists(path, call)) === undefined
     }
   } catch (error) {
     if (error instanceof NoNodeError) return true

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import { client as a, cutOff, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
 import { bytes, rejectionOf, text, watchSettled } from '../testing/world.ts'
 import { Mutex } from '../mutex/index.ts'
 import { fits, permitsOf } from './leases.ts'
@@ -39,6 +39,28 @@ describe('a semaphore', () => {
     ...(await run(a.getChildren('/s/locks'))).children,
     ...(await run(a.getChildren('/s/leases'))).children,
   ]
+
+  it.each([true, false])(
+    'keeps no caller whose time is up while its grant is in doubt, and gives the permits back (granted: %s)',
+    async (isApplied) => {
+      const c = await world.client({ servers: 'c:2181' })
+      let restore = (): void => {}
+      world.faults.toServer = (chunk, { server }) => {
+        if (server.host !== 'c' || !text(chunk).includes('lease-')) return chunk
+        delete world.faults.toServer
+        world.faults.toClient = (reply, to) => (to.server.host === 'c' ? undefined : reply)
+        world.clock.immediate(() => (restore = cutOff('c')))
+        return isApplied ? chunk : undefined
+      }
+      const failed = rejectionOf(of(c).acquire({ timeoutMs: 300 }))
+      expect(await world.within(400, failed)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+      delete world.faults.toClient
+      restore()
+      await world.advance(5000)
+      expect(c.state).toBe('connected')
+      expect(await left()).toEqual([])
+    },
+  )
 
   it('grants permits until none are left, and again after a release', async () => {
     const two = await run(of(a).acquire({ permits: 2 }))

@@ -313,13 +313,18 @@ export class Semaphore {
         return undefined
       }
       if (!(error instanceof ZooKeeperError) || error instanceof MultiError) throw error
-      if (error.retryable && error.maybeApplied && !signal?.aborted) {
-        const found = await this.#find(protectionId)
-        if (found !== undefined) this.#removedEntries.add(entry)
-        if (found !== undefined || (await this.client.exists(entry.path)) !== undefined) return found
+      try {
+        if (error.retryable && error.maybeApplied && !signal?.aborted) {
+          const found = await rejectOnAbort(this.#find(protectionId), signal, this.path)
+          if (found !== undefined) this.#removedEntries.add(entry)
+          if (found !== undefined || (await this.client.exists(entry.path, { signal })) !== undefined)
+            return found
+        }
+        throw error
+      } catch (cause) {
+        this.#releaseAbandoned(taken, protectionId)
+        throw cause
       }
-      this.#releaseAbandoned(taken, protectionId)
-      throw error
     }
   }
 
