@@ -145,7 +145,9 @@ describe('a lease', () => {
   })
 
   /** A client whose connection is cut when its next write of the lease arrives, applied or not, and stays cut. */
-  async function cutAtWrite(isApplied: boolean): Promise<{ c: Client; arm(): void; restore(): void }> {
+  async function cutAtWrite(
+    isApplied: boolean,
+  ): Promise<{ c: Client; arm: () => void; restore: () => void }> {
     const c = await world.client({ servers: 'c:2181' })
     let restore = (): void => {}
     const arm = (): void => {
