@@ -170,7 +170,7 @@ const all: readonly RecipeMutant[] = [
   mutant('dead letters', 'a message that was delivered too often is dropped', registrations('dead letters'), [
     [
       'queue/claims.ts',
-      "{ op: 'create', path: `${layout.dead}/${name}`, data },",
+      "{ op: 'create', path: `${layout.dead}/${letter}`, data },",
       "{ op: 'check', path: layout.dead },",
     ],
   ]),
