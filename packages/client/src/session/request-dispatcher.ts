@@ -51,6 +51,8 @@ export interface RequestOwner {
   readonly lease: Lease
   /** The error with which a call rejects at once, when the client is closing or closed. */
   readonly callRejection: ZooKeeperError | undefined
+  /** The error that has closed the client. */
+  readonly terminalError: ZooKeeperError | undefined
   readonly sessionId: bigint
   /** Returns the next order number. */
   nextOrder(): number
@@ -178,7 +180,7 @@ export class RequestDispatcher implements AmbiguityResolver {
     for (const request of waiting) {
       if (request.attempts > 0 && !isWithinLimits(request, this.#options.retry, this.#now()))
         this.#rejectWithLoss(request, 'no connection was established in time')
-      else this.#send(request)
+      else this.#sendOrQueue(request)
     }
   }
 
@@ -193,7 +195,7 @@ export class RequestDispatcher implements AmbiguityResolver {
     const connection = this.#inFlightConnection
     if (connection?.isOpen !== true) return
     this.#connection = connection
-    for (const request of this.#offlineQueue.drain()) this.#send(request)
+    for (const request of this.#offlineQueue.drain()) this.#sendOrQueue(request)
   }
 
   /** Calls `action` as soon as no request is in flight. */
@@ -234,8 +236,8 @@ export class RequestDispatcher implements AmbiguityResolver {
           this.mayRetry(request, () => this.#lossError(request, undefined, cause)))
       const isOrderedWrite = request.operation.isWrite && !request.isUnordered
       if (canRetry && !(hasRejectedWrite && isOrderedWrite)) {
-        this.#enqueueOffline(request)
         this.#limitRetryTime(request)
+        this.#enqueueOffline(request)
         continue
       }
       hasRejectedWrite ||= isOrderedWrite
@@ -411,7 +413,16 @@ export class RequestDispatcher implements AmbiguityResolver {
     this.#enqueueOffline(request)
   }
 
+  #sendOrQueue(request: PendingRequest): void {
+    if (this.#connection === undefined) this.#enqueueOffline(request)
+    else this.#send(request)
+  }
+
+  /** An observer or a retry function may close the client while its requests are moved: nothing would end their wait. */
   #enqueueOffline(request: PendingRequest): void {
+    const { terminalError } = this.#owner
+    if (terminalError !== undefined)
+      return this.#reject(request, terminalErrorFor(terminalError, this.errorContext(request)))
     if (this.#offlineQueue === EMPTY_REQUEST_LIST) this.#offlineQueue = new RequestList()
     this.#offlineQueue.push(request)
   }

@@ -353,6 +353,7 @@ export class Session
     const isReplacement = this.#connection !== undefined
     this.#disconnect()
     if (isReplacement) this.dispatcher.detach(new Error('The client has moved to a read-write server'))
+    if (this.#terminalError !== undefined) return connection.close()
     const readOnly = response.readOnly === true
     if (isNewSession && !this.#isGrantPending) this.#generation++
     if (isNewSession) this.#isGrantPending = false
@@ -398,8 +399,10 @@ export class Session
   #activate({ connection, server, readOnly, isNewSession }: EstablishedConnection): void {
     this.#restoreWatches(connection, isNewSession ? 'newSession' : 'reconnected')
     this.#changeState(readOnly ? 'connectedReadOnly' : 'connected', { server: addressKey(server) })
+    // An observer may have closed the client, here and below.
+    if (this.#connection !== connection) return
     this.dispatcher.attach(connection, readOnly, server)
-    if (readOnly) {
+    if (readOnly && this.#connection === connection) {
       this.#search ??= new ReadWriteSearch(this.options, this.hostProvider, this)
       this.#search.start()
     }
@@ -429,6 +432,8 @@ export class Session
     this.#disconnect()
     this.dispatcher.detach(cause)
     if (this.#isConnected) this.#changeState('suspended', { cause, server })
+    // An observer or a retry function may have closed the client.
+    if (this.#terminalError !== undefined) return
     const timeToExpiry = Math.max(0, lastReceivedAt + (4 / 3) * this.#timeout - clock.monotonic())
     // A session that no ensemble has granted cannot expire.
     if (this.#id !== 0n) {
@@ -494,6 +499,7 @@ export class Session
         new SessionExpiredError(error.message, error.sessionId, this.dispatcher.errorContext(request)),
     )
     this.#watches?.end(['data', 'exists', 'children'], error)
+    if (this.#terminalError !== undefined) return
     this.#id = 0n
     this.#password = NO_PASSWORD
     this.#timeout = this.options.sessionTimeoutMs

@@ -1,0 +1,118 @@
+import { expect, it } from 'vitest'
+import type { Client } from '../client-api.ts'
+import { ScriptedServer } from '../testing/scripted-server.ts'
+import { setupEachTest, world } from '../testing/setup.ts'
+
+setupEachTest()
+
+const SEARCH = 'search for a read-write server'
+const timers = (): string[] => world.clock.pendingTimers().map(({ name }) => name)
+
+it.each(['suspended', 'expired'])('a client that an observer closes at state %s stays closed', async (at) => {
+  const closing: Client[] = []
+  const state = (change: { state: string }): void => {
+    if (change.state === at) for (const each of closing) void each.close()
+  }
+  const client = await world.client({ sessionTimeoutMs: 3000, instrumentation: { state } })
+  closing.push(client)
+  world.refuseConnections()
+  world.lastConnection.cut()
+  await world.advance(10_000)
+  expect(client.state).toBe('closed')
+  expect(timers()).not.toContain('local expiry')
+})
+
+it.each(['an observer', 'a retry function'])(
+  'each call rejects when %s detaches the client while its connection is lost',
+  async (closer) => {
+    const detaching: Client[] = []
+    const detach = (): void => {
+      for (const each of detaching.splice(0)) void each.detach()
+    }
+    const client = await world.client({
+      sessionTimeoutMs: 3000,
+      ...(closer === 'an observer'
+        ? { retry: { maxAttempts: 1 }, instrumentation: { request: () => detach } }
+        : {
+            retry: () => {
+              detach()
+              return 0
+            },
+          }),
+    })
+    world.faults.toServer = () => undefined
+    const calls = Promise.allSettled([client.getData('/'), client.getData('/'), client.create('/a')])
+    await world.settle()
+    detaching.push(client)
+    world.refuseConnections()
+    world.lastConnection.cut()
+    const settled = await world.within(100, calls)
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    await world.advance(10_000)
+    expect(client.state).toBe('closed')
+    expect(timers()).not.toContain('local expiry')
+  },
+)
+
+it('each call that waits for a connection rejects when an observer of one detaches the client', async () => {
+  const detaching: Client[] = []
+  const request = () => (): void => {
+    for (const each of detaching.splice(0)) void each.detach()
+  }
+  const client = await world.client({ maxRequestBytes: 1024, instrumentation: { request } })
+  world.lastConnection.cut()
+  await world.settle()
+  const calls = Promise.allSettled([client.create('/a', { data: 'x'.repeat(2000) }), client.getData('/')])
+  await world.settle()
+  detaching.push(client)
+  const settled = await world.within(5000, calls)
+  expect(settled).toMatchObject([{ reason: { code: 'USAGE' } }, { reason: { code: 'CLOSED' } }])
+  expect(client.state).toBe('closed')
+})
+
+it('a client that an observer detaches from a read-only server searches for no other', async () => {
+  const server = await ScriptedServer.start(world, 5000)
+  server.connectResponse = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
+  server.fourLetterReplies = { isro: 'ro' }
+  const detaching: Client[] = []
+  const state = (change: { state: string }): void => {
+    if (change.state === 'connectedReadOnly') for (const each of detaching) void each.detach()
+  }
+  const client = await world.client({ servers: 's:5000', readOnly: true, instrumentation: { state } })
+  detaching.push(client)
+  expect(timers()).toContain(SEARCH)
+  server.lastConnection.raw.destroy()
+  await world.advance(3000)
+  expect(client.state).toBe('closed')
+  expect(timers()).not.toContain(SEARCH)
+  await server.stop()
+})
+
+it('a client that an observer detaches as it leaves a read-only server does not connect to the next', async () => {
+  const server = await ScriptedServer.start(world, 5000)
+  server.connectResponse = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
+  server.fourLetterReplies = { isro: 'ro' }
+  server.onRequest = () => {}
+  const detaching: Client[] = []
+  const request = () => (): void => {
+    for (const each of detaching) void each.detach()
+  }
+  const retry = { maxAttempts: 1 }
+  const client = await world.client({
+    servers: 's:5000',
+    readOnly: true,
+    retry,
+    instrumentation: { request },
+  })
+  const read = client.getData('/')
+  read.catch(() => {})
+  await world.settle()
+  detaching.push(client)
+  server.fourLetterReplies = { isro: 'rw' }
+  server.connectResponse = () => ({})
+  await world.advance(3000)
+  await expect(read).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
+  expect([client.state, client.server]).toEqual(['closed', undefined])
+  expect(timers()).not.toContain('heartbeat')
+  await server.stop()
+})
