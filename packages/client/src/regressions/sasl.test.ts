@@ -50,6 +50,38 @@ it('a SASL exchange whose connection broke does not take a reply of the next con
   await world.end()
 })
 
+it.each([
+  ['while the client waits for the next connection', 0],
+  ['after the login on the next connection', 5000],
+])('a mechanism that fails %s does not close the client', async (_when, waitMs) => {
+  const world = await ManualWorld.start()
+  saslServer(world)
+  let made = 0
+  let fail: (reason: Error) => void = () => {}
+  const sasl = () => {
+    const mine = ++made
+    let steps = 0
+    return {
+      name: 'TEST',
+      step: (): Promise<Uint8Array | undefined> => {
+        if (mine === 2) return new Promise((_resolve, reject) => (fail = reject))
+        return Promise.resolve(steps++ === 0 ? bytes('hi') : undefined)
+      },
+    }
+  }
+  const client = await world.client({ sasl })
+  world.lastConnection.cut()
+  // The second login waits for its mechanism (a KDC, say) until the client gives the connection up.
+  for (let i = 0; i < 100 && made < 2; i++) await world.advance(50)
+  world.lastConnection.cut()
+  await world.settle()
+  await world.advance(waitMs)
+  fail(new Error('the KDC did not answer'))
+  await world.advance(5000)
+  expect([made, client.state]).toEqual([3, 'connected'])
+  await world.end()
+})
+
 it('a SASL exchange that never ends counts as a failed attempt', async () => {
   const world = await ManualWorld.start()
   let made = 0

@@ -63,12 +63,14 @@ async function logIn(
     try {
       return await mechanism.step(challenge)
     } catch (cause) {
+      // It may have failed because the login took too long; the one on the next connection may succeed, or has.
+      if (!connection.isOpen) throw broken()
       throw rejected(cause instanceof Error ? cause.message : String(cause), cause)
     }
   }
   let token: Bytes | undefined = (await step()) ?? EMPTY
   for (let xid = 1; token !== undefined; xid++) {
-    if (!connection.isOpen) throw new Error('The connection broke during the login')
+    if (!connection.isOpen) throw broken()
     const challenge = await sendToken(connection, setReplyHandler, xid, token)
     if (challenge.code !== 0) {
       throw rejected('the server rejected the login', errorFromCode(challenge.code, { operation: 'sasl' }))
@@ -76,6 +78,8 @@ async function logIn(
     token = await step(challenge.token)
   }
 }
+
+const broken = (): Error => new Error('The connection broke during the login')
 
 function sendToken(
   connection: FramedConnection,
