@@ -521,10 +521,7 @@ export class Session
     if (xid === Xid.notification) return this.#onNotification(reader, high, low)
     this.#lastZxid.raise(high, low)
     if (xid === Xid.auth) return this.#onAuthReply(code)
-    if (xid === Xid.setWatches) {
-      if (this.#watchRestorer?.onReply(code)) throw new Error('The server did not restore the watches')
-      return
-    }
+    if (xid === Xid.setWatches) return this.#onWatchesReply(code)
     if (this.#saslLogin?.onReply(reader, code)) return
     this.dispatcher.onReply(reader, xid, code, this.nextOrder())
   }
@@ -543,6 +540,13 @@ export class Session
     const watchers = this.#watches?.dispatch(event) ?? 0
     const { instrumentation, redactPath } = this.options
     callObserver(() => instrumentation?.event?.({ type, path: redactPath?.(path) ?? path, watchers }))
+  }
+
+  #onWatchesReply(code: number): void {
+    const error = this.#watchRestorer?.onReply(code)
+    if (error instanceof AuthFailedError) this.onAuthFailed(error)
+    else if (error !== undefined)
+      throw new Error('The server did not restore the watches', { cause: error })
   }
 
   #onAuthReply(code: number): void {

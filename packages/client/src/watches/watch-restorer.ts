@@ -1,5 +1,5 @@
 import { OpCode, textByteLength, writeSetWatches, writeSetWatches2, Xid, type Writer } from '@zabra/protocol'
-import { errorFromCode } from '../errors.ts'
+import { errorFromCode, type ZooKeeperError } from '../errors.ts'
 import type { FramedConnection } from '../session/framed-connection.ts'
 import type { WatchKind, WatchRegistry } from './watch-registry.ts'
 
@@ -93,18 +93,21 @@ export class WatchRestorer {
     else this.#relativeZxid = undefined
   }
 
-  /** Handles the reply to the oldest request. Returns true if the connection cannot be used and another may work. */
-  onReply(code: number): boolean {
+  /**
+   * Handles the reply to the oldest request. Returns the error that ends the connection: another connection or session
+   * may restore the watches.
+   */
+  onReply(code: number): ZooKeeperError | undefined {
     const chunk = this.#sent.shift()
-    if (chunk === undefined) return false
+    if (chunk === undefined) return undefined
     if (code !== 0) {
       const error = errorFromCode(code, { operation: 'setWatches' })
-      if (error.retryable) return true
+      if (error.retryable || error.scope !== 'request') return error
       this.#watches.end(chunk.kinds, error)
     }
-    if (this.#sent.length > 0) return false
+    if (this.#sent.length > 0) return undefined
     this.#relativeZxid = undefined
     this.#watches.resync(this.#reason, this.#nextOrder())
-    return false
+    return undefined
   }
 }
