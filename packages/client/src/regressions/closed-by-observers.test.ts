@@ -1,3 +1,4 @@
+import { ErrorCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { Client } from '../client-api.ts'
 import { ScriptedServer } from '../testing/scripted-server.ts'
@@ -51,6 +52,25 @@ it.each(['an observer', 'a retry function'])(
     await world.advance(10_000)
     expect(client.state).toBe('closed')
     expect(timers()).not.toContain('local expiry')
+  },
+)
+
+it.each([false, true])(
+  'each call rejects when a retry function detaches the client whose session has moved (batched: %s)',
+  async (batchReads) => {
+    const detaching: Client[] = []
+    // The second read of a batch detaches the client, after the first was put aside.
+    let left = batchReads ? 2 : 1
+    const retry = (): number => {
+      if (--left === 0) for (const each of detaching) void each.detach()
+      return 0
+    }
+    const client = await world.client({ batchReads, retry })
+    detaching.push(client)
+    world.answerWith(ErrorCode.SESSIONMOVED)
+    const calls = Promise.allSettled([client.getData('/'), client.getData('/')])
+    const settled = await world.within(100, calls)
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   },
 )
 

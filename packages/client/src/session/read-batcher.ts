@@ -31,6 +31,9 @@ export interface BatchCallbacks {
   resolveBatched(request: PendingRequest, value: unknown, reply: BatchedReply): void
   onErrorReply(request: PendingRequest, code: number, order: number): void
   mayRetry(request: PendingRequest, error: () => ZooKeeperError): boolean
+  rejectBatched(request: PendingRequest, error: ZooKeeperError): void
+  /** Puts a request that is sent again on the next connection in front of those in flight. */
+  putBack(request: PendingRequest): void
 }
 
 /** The session that the requests belong to. */
@@ -219,15 +222,15 @@ export class ReadBatcher {
       inFlight.shift()
       leaveBatch(request)
       const error = (): ZooKeeperError => errorFromCode(code, errorContextOf(request!))
-      if (hasMoved ? !callbacks.mayRetry(request, error) : connectionWideCodes.has(code))
-        callbacks.onErrorReply(request, code, 0)
+      if (!hasMoved && connectionWideCodes.has(code)) callbacks.onErrorReply(request, code, 0)
+      else if (hasMoved && !callbacks.mayRetry(request, error)) callbacks.rejectBatched(request, error())
       else kept.push(request)
     }
-    if (kept.length === 0) return
+    if (kept.length === 0 && !hasMoved) return
     for (const request of kept.toReversed()) {
       request.xid = 0
       if (!hasMoved) resetAttempts(request)
-      inFlight.unshift(request)
+      callbacks.putBack(request)
     }
     if (hasMoved) return this.#session.onSessionMoved()
     this.#isStopped = true

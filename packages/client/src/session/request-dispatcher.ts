@@ -230,12 +230,15 @@ export class RequestDispatcher implements AmbiguityResolver {
     for (const request of [...requests, ...queued]) {
       const canRetry =
         request.attempts === 0 ||
+        // Its retry was allowed when it was queued or put back.
+        request.xid === 0 ||
         (request !== culprit &&
           request.headLosses < MAX_HEAD_LOSSES &&
           (!request.isAmbiguous || request.operation.isIdempotent(request)) &&
           this.mayRetry(request, () => this.#lossError(request, undefined, cause)))
       const isOrderedWrite = request.operation.isWrite && !request.isUnordered
       if (canRetry && !(hasRejectedWrite && isOrderedWrite)) {
+        request.xid = 0
         this.#limitRetryTime(request)
         this.#enqueueOffline(request)
         continue
@@ -324,6 +327,14 @@ export class RequestDispatcher implements AmbiguityResolver {
     this.#resolve(request, value)
   }
 
+  rejectBatched(request: PendingRequest, error: ZooKeeperError): void {
+    this.#reject(request, error, true)
+  }
+
+  putBack(request: PendingRequest): void {
+    if (!this.#rejectClosed(request)) this.#inFlight.unshift(request)
+  }
+
   rejectTakenOver(request: PendingRequest, error: ZooKeeperError): void {
     this.#reject(request, error)
   }
@@ -365,7 +376,7 @@ export class RequestDispatcher implements AmbiguityResolver {
     request.xid = 0
     const mayRetry = (): boolean => this.mayRetry(request, () => this.#replyError(request, code))
     if (code === ErrorCode.SESSIONMOVED && mayRetry()) {
-      this.#inFlight.unshift(request)
+      this.putBack(request)
       return this.#owner.onSessionMoved()
     }
     if (
@@ -385,6 +396,7 @@ export class RequestDispatcher implements AmbiguityResolver {
     const error = this.#replyError(request, code)
     this.#reject(request, error, true)
     if (error instanceof AuthFailedError) this.#owner.onAuthFailed(error)
+    if (code === ErrorCode.SESSIONMOVED) this.#owner.onSessionMoved()
   }
 
   #replyError(request: PendingRequest, code: number): ZooKeeperError {
@@ -418,13 +430,21 @@ export class RequestDispatcher implements AmbiguityResolver {
     else this.#send(request)
   }
 
-  /** An observer or a retry function may close the client while its requests are moved: nothing would end their wait. */
   #enqueueOffline(request: PendingRequest): void {
-    const { terminalError } = this.#owner
-    if (terminalError !== undefined)
-      return this.#reject(request, terminalErrorFor(terminalError, this.errorContext(request)))
+    if (this.#rejectClosed(request)) return
     if (this.#offlineQueue === EMPTY_REQUEST_LIST) this.#offlineQueue = new RequestList()
     this.#offlineQueue.push(request)
+  }
+
+  /**
+   * Rejects a request of a client that is closed, and returns whether it is. An observer or a retry function may close the
+   * client while its requests are between two lists: nothing else would end their wait.
+   */
+  #rejectClosed(request: PendingRequest): boolean {
+    const { terminalError } = this.#owner
+    if (terminalError === undefined) return false
+    this.#reject(request, terminalErrorFor(terminalError, this.errorContext(request)))
+    return true
   }
 
   #send(request: PendingRequest): void {
@@ -499,6 +519,8 @@ export class RequestDispatcher implements AmbiguityResolver {
     const { maxElapsedMs: maxElapsed } = retryPolicyOf(request, this.#options.retry)
     if (request.attempts === 0 || maxElapsed === undefined) return
     const left = Math.max(0, request.startedAt + maxElapsed - this.#now())
+    // A connection may break before it takes the requests, during a login: the limit of the time before remains.
+    request.cancelRetry?.()
     request.cancelRetry = this.#options.clock.after(
       left,
       `end of retries of ${request.operation.name}`,

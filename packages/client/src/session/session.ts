@@ -545,8 +545,7 @@ export class Session
   #onWatchesReply(code: number): void {
     const error = this.#watchRestorer?.onReply(code)
     if (error instanceof AuthFailedError) this.onAuthFailed(error)
-    else if (error !== undefined)
-      throw new Error('The server did not restore the watches', { cause: error })
+    else if (error !== undefined) throw new Error('The server did not restore the watches', { cause: error })
   }
 
   #onAuthReply(code: number): void {
