@@ -24,3 +24,40 @@ it('a sequential create whose caller gives up in the turn in which it is sent le
   const { children } = await world.outcome(client.getChildren('/'))
   expect(children).toEqual(['zookeeper'])
 })
+
+it('a write that the server has rejected is not maybeApplied while its version is read for the error', async () => {
+  const client = await world.client()
+  await world.outcome(client.create('/a'))
+  world.faults.toClient = (chunk, connection) => {
+    // The reply to the write arrives, and none to the read of the version.
+    world.faults.toClient = () => undefined
+    return connection === world.lastConnection ? chunk : undefined
+  }
+  const done = client.setData('/a', 'x', { version: 7, timeoutMs: 1000 })
+  done.catch(() => {})
+  await world.advance(1000)
+  await expect(world.outcome(done)).rejects.toMatchObject({ code: 'OPERATION_TIMEOUT', maybeApplied: false })
+})
+
+it('a write that a retry function aborts while it waits for a connection is not sent', async () => {
+  const abort = new AbortController()
+  const retry = (): false => {
+    abort.abort()
+    return false
+  }
+  const client = await world.client({ retry })
+  world.faults.toServer = () => undefined
+  const read = client.getData('/')
+  read.catch(() => {})
+  await world.settle()
+  // The move to another server waits for the read, and the write for the move.
+  expect(await world.outcome(client.updateServerList('b:2181'))).toBe(true)
+  const write = client.create('/a', { signal: abort.signal })
+  write.catch(() => {})
+  delete world.faults.toServer
+  world.lastConnection.cut()
+  await world.advance(3000)
+  await expect(read).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
+  await expect(write).rejects.toMatchObject({ code: 'ABORTED', maybeApplied: false })
+  expect(await world.outcome(client.exists('/a'))).toBeUndefined()
+})

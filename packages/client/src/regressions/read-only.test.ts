@@ -58,3 +58,15 @@ it('requests that waited for a read-write server are sent before later ones', as
   const results = await world.within(5000, Promise.allSettled([parent, child]))
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
 })
+
+it.each([{ retry: false }, { retry: { maxAttempts: 1 } }, { retry: { maxElapsedMs: 100 } }] as const)(
+  'a write that waits for a read-write server is sent there, whatever its retries: %j',
+  async (limits) => {
+    const client = await world.client()
+    world.answerWith(ErrorCode.NOTREADONLY)
+    const write = client.create('/a', { waitForReadWrite: true, ...limits })
+    await world.advance(500)
+    world.lastConnection.cut()
+    expect((await world.within(5000, write)).path).toBe('/a')
+  },
+)

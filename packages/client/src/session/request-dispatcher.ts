@@ -332,7 +332,7 @@ export class RequestDispatcher implements AmbiguityResolver {
   }
 
   putBack(request: PendingRequest): void {
-    if (!this.#rejectClosed(request)) this.#inFlight.unshift(request)
+    if (!this.#rejectEnded(request)) this.#inFlight.unshift(request)
   }
 
   rejectTakenOver(request: PendingRequest, error: ZooKeeperError): void {
@@ -387,6 +387,8 @@ export class RequestDispatcher implements AmbiguityResolver {
       return this.#retryQueue.add(request)
     }
     if (code === ErrorCode.NOTREADONLY && request.options?.waitForReadWrite && !request.isAbandoned) {
+      // To wait for another server is no retry, and has no limits but those of the call.
+      resetAttempts(request)
       this.#awaitingReadWrite ??= new RequestList()
       return this.#awaitingReadWrite.push(request)
     }
@@ -426,24 +428,26 @@ export class RequestDispatcher implements AmbiguityResolver {
   }
 
   #sendOrQueue(request: PendingRequest): void {
-    if (this.#connection === undefined) this.#enqueueOffline(request)
+    if (this.#connection === undefined || request.isAbandoned) this.#enqueueOffline(request)
     else this.#send(request)
   }
 
   #enqueueOffline(request: PendingRequest): void {
-    if (this.#rejectClosed(request)) return
+    if (this.#rejectEnded(request)) return
     if (this.#offlineQueue === EMPTY_REQUEST_LIST) this.#offlineQueue = new RequestList()
     this.#offlineQueue.push(request)
   }
 
   /**
-   * Rejects a request of a client that is closed, and returns whether it is. An observer or a retry function may close the
-   * client while its requests are between two lists: nothing else would end their wait.
+   * Rejects a request that must not wait, and returns whether it is one. An observer or a retry function may close the client
+   * or abort calls while requests are between two lists: nothing else would end their wait.
    */
-  #rejectClosed(request: PendingRequest): boolean {
+  #rejectEnded(request: PendingRequest): boolean {
     const { terminalError } = this.#owner
-    if (terminalError === undefined) return false
-    this.#reject(request, terminalErrorFor(terminalError, this.errorContext(request)))
+    const context = this.errorContext(request)
+    if (terminalError !== undefined) this.#reject(request, terminalErrorFor(terminalError, context))
+    else if (request.isAbandoned) this.#reject(request, abortError(undefined, context))
+    else return false
     return true
   }
 
@@ -505,7 +509,10 @@ export class RequestDispatcher implements AmbiguityResolver {
       request.list.remove(request)
       return this.#reject(request, abortError(reason, this.errorContext(request)))
     }
-    const error = abortError(reason, { ...errorContextOf(request), maybeApplied: request.operation.isWrite })
+    // The reply to a request in no list has arrived; a read that explains it is awaited.
+    const isOutcomeUnknown = request.list !== undefined || request.isAmbiguous
+    const maybeApplied = request.operation.isWrite && isOutcomeUnknown
+    const error = abortError(reason, { ...errorContextOf(request), maybeApplied })
     request.isAbandoned = true
     this.#disarm(request)
     if (request.callSite !== undefined) setCallerStack(error, request.callSite)
