@@ -43,7 +43,7 @@ export async function deleteTree(
       // Another client has created a child meanwhile.
       if (!(unwrapMultiError(error) instanceof NotEmptyError) || round === MAX_ROUNDS)
         throw unwrapMultiError(error)
-      await backoff(client, round)
+      await backoff(client, round, call())
     }
   }
 }

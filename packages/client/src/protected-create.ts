@@ -1,5 +1,6 @@
 import type { Random } from '@zabra/runtime'
 import { remainingCallOptions } from './call-options.ts'
+import { withCallerLimits } from './caller-limits.ts'
 import type { InternalClient } from './internal-client.ts'
 import {
   NoNodeError,
@@ -54,7 +55,13 @@ export async function createProtected(
       lossError = error
     }
     try {
-      const found = await retryForever(search.client, () => findCreated(search, nextOptions()))
+      // Between two tries it waits for a connection, however long, unlike the caller.
+      const found = await withCallerLimits(
+        client.platform.clock,
+        () => retryForever(search.client, () => findCreated(search, nextOptions())),
+        createErrorContext(lossError),
+        nextOptions(),
+      )
       if (found !== undefined) return found
     } catch (cause) {
       // Without a parent there is no znode: the next try reports that, unless the parent exists by then.

@@ -41,7 +41,7 @@ async function createParent(client: InternalClient, path: string, options: Paren
       const parent = path.slice(0, path.lastIndexOf('/'))
       if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
       // A parent created a moment ago is gone again: another client, or the container manager, removes empty znodes.
-      if (attempt > 1) await backoff(client, attempt)
+      if (attempt > 1) await backoff(client, attempt, nextOptions())
       await createParent(client, parent, { mode, acl, ...nextOptions() })
     }
   }
@@ -65,7 +65,7 @@ export async function createWithParents(
     } catch (error) {
       const parent = path.slice(0, path.lastIndexOf('/'))
       if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
-      if (attempt > 1) await backoff(client, attempt)
+      if (attempt > 1) await backoff(client, attempt, nextOptions())
       await createParent(client, parent, {
         ...nextOptions(),
         mode,
@@ -137,7 +137,7 @@ export async function setDataOrCreate(
       return { ...stat, order }
     } catch (error) {
       if (!(error instanceof NodeExistsError) || attempt === MAX_ATTEMPTS) throw error
-      if (attempt > 1) await backoff(client, attempt)
+      if (attempt > 1) await backoff(client, attempt, nextOptions())
     }
   }
 }

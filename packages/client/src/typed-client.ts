@@ -46,7 +46,7 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
           if (!(error instanceof BadVersionError)) throw error
         }
         // The first retry is immediate; a client that loses repeatedly backs off.
-        if (tries > 0) await backoff(client, tries)
+        if (tries > 0) await backoff(client, tries, nextOptions())
       }
     },
   }
@@ -121,7 +121,7 @@ async function* watchValue<T>(
       // The next read sets a watch in the next session, or over the next connection.
       const isTransient = ZooKeeperError.is(error) && (error.retryable || error.scope === 'session')
       if (!isTransient || signal?.aborted || client.state === 'expired') throw error
-      await backoff(client, tries++)
+      await backoff(client, tries++, options)
     } finally {
       // Not awaited: a hanging connection must not hold up the consumer.
       void watch?.close()

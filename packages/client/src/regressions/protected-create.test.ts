@@ -102,3 +102,25 @@ it('an ephemeral create whose session ends during the search rejects with maybeA
   await world.advance(5000)
   await expect(done).rejects.toMatchObject({ code: 'SESSION_EXPIRED', maybeApplied: true })
 })
+
+it.each(['timeout', 'signal'])('the search for a lost create waits no longer than its %s', async (limit) => {
+  const client = await world.client({ offlineQueue: 0 })
+  const abort = new AbortController()
+  world.faults.toClient = () => undefined
+  const limits = limit === 'timeout' ? { timeoutMs: 4000 } : { signal: abort.signal }
+  const done = client.create('/l-', { mode, ...limits })
+  done.catch(() => {})
+  await world.settle()
+  delete world.faults.toClient
+  const restore = world.refuseConnections()
+  world.lastConnection.cut()
+  await world.advance(4000)
+  abort.abort()
+  await expect(world.within(100, done)).rejects.toMatchObject({
+    code: limit === 'timeout' ? 'OPERATION_TIMEOUT' : 'ABORTED',
+    maybeApplied: true,
+  })
+  restore()
+  await world.advance(20_000)
+  expect(await left(client)).toEqual([])
+})
