@@ -1,3 +1,4 @@
+import { noop } from './noop.ts'
 import { backoff } from './retry.ts'
 import type { InternalClient } from './internal-client.ts'
 
@@ -10,7 +11,8 @@ export async function trackEnsemble(client: InternalClient): Promise<void> {
       const watch = await background.watchOnce('/zookeeper/config', 'data')
       failures = 0
       const servers = parseClientAddresses(decoder.decode(watch.data))
-      if (servers.length > 0) await client.updateServerList(servers)
+      // A list that names no valid addresses is left until the next change.
+      if (servers.length > 0) await client.updateServerList(servers).catch(noop)
       await watch.fired
     } catch {
       // The session expired or the configuration is not readable now: retry with backoff.

@@ -95,6 +95,11 @@ describe('servers given as a dns-srv:// name', () => {
     const client = await world.outcome(connecting())
     found = []
     await world.advance(70_000)
+    // RFC 2782: the service is not available.
+    found = [{ host: '.', port: 0 }]
+    await world.advance(70_000)
+    found = [{ host: '', port: 0 }]
+    await world.advance(70_000)
     broken = new Error('queryServFail')
     await world.advance(70_000)
     expect(requested.length).toBeGreaterThan(2)

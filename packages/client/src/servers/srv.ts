@@ -98,9 +98,9 @@ async function resolveSrvServers(
 ): Promise<readonly ServerAddress[]> {
   const found = new Map<string, ServerAddress>()
   for (const { host, port } of await resolveSrv(name)) {
-    // Names in records may end in the dot of the DNS root.
+    // Names in records may end in the dot of the DNS root, which alone says that there is no server (RFC 2782).
     const server = { scheme, host: host.replace(/\.$/, ''), port }
-    found.set(addressKey(server), server)
+    if (server.host !== '') found.set(addressKey(server), server)
   }
   if (found.size === 0) throw new Error(`The service ${name} has no servers`)
   return [...found.values()]
