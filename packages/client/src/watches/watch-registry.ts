@@ -51,6 +51,10 @@ export function readEvent(
   return { type: name, path, zxid, order: nextOrder() }
 }
 
+/** Returns the nearest ancestor of a path, of at most `length` characters. */
+const parent = (path: string, length?: number): string =>
+  path.slice(0, Math.max(1, path.lastIndexOf('/', length)))
+
 type Listeners = Map<string, Set<WatchListener>>
 const NO_LISTENERS: Partial<Record<WatchKind, Listeners>> = Object.freeze({})
 
@@ -61,12 +65,18 @@ const NO_LISTENERS: Partial<Record<WatchKind, Listeners>> = Object.freeze({})
 export class WatchRegistry {
   /** Created on demand: most clients use few kinds, and some programs have thousands of clients. */
   #listeners: Partial<Record<WatchKind, Listeners>> = NO_LISTENERS
+  /**
+   * No recursive watch had a longer path: a hostile server may send an event with a path of megabytes, whose longer ancestors
+   * are not looked up.
+   */
+  #longestRecursive = 0
   #leftovers: Set<string> | undefined
   /** Number of requests in flight that will set a watch, by kind and path. */
   #pending: Map<string, number> | undefined
 
   add(kind: WatchKind, path: string, listener: WatchListener): void {
     if (this.#listeners === NO_LISTENERS) this.#listeners = {}
+    if (kind === 'recursive') this.#longestRecursive = Math.max(this.#longestRecursive, path.length)
     const map = (this.#listeners[kind] ??= new Map())
     const listeners = map.get(path)
     if (listeners === undefined) map.set(path, new Set([listener]))
@@ -159,7 +169,8 @@ export class WatchRegistry {
   #addRecursiveListeners(path: string, notified: Set<WatchListener>): void {
     const { recursive } = this.#listeners
     if (recursive === undefined || recursive.size === 0) return
-    for (let at = path; at.startsWith('/'); at = at.slice(0, Math.max(1, at.lastIndexOf('/')))) {
+    const start = path.length > this.#longestRecursive ? parent(path, this.#longestRecursive) : path
+    for (let at = start; at.startsWith('/'); at = parent(at)) {
       for (const listener of recursive.get(at) ?? []) notified.add(listener)
       if (at === '/') return
     }
