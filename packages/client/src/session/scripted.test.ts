@@ -120,6 +120,33 @@ describe('a reply', () => {
     expect(states).toEqual(['connected', 'suspended'])
   })
 
+  it.each([
+    ['too few results', [OpCode.delete]],
+    ['too many results', [OpCode.delete, OpCode.check, OpCode.check]],
+    ['a result of another kind', [OpCode.check, OpCode.delete]],
+    ['no results', []],
+  ])('to a multi with %s rejects its request and ends the connection', async (_what, types) => {
+    const client = await open()
+    const states = world.states(client)
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, {
+        body: (w) => {
+          for (const type of [...types, -1]) {
+            w.int(type)
+            w.bool(type === -1)
+            w.int(-1)
+          }
+        },
+      })
+    const multi = client.multi([
+      { op: 'delete', path: '/a' },
+      { op: 'check', path: '/b' },
+    ])
+    await expect(run(multi)).rejects.toMatchObject({ code: 'MARSHALLING_ERROR', maybeApplied: true })
+    await world.settle()
+    expect(states).toEqual(['connected', 'suspended'])
+  })
+
   it('longer than maxFrameBytes ends the connection before its bytes are buffered', async () => {
     const client = await open({ maxFrameBytes: 2048 })
     server.onRequest = ({ connection }) => void connection.raw.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
