@@ -80,6 +80,25 @@ it('a request that never reached the transport is not maybeApplied', async () =>
   })
 })
 
+it('the time limit of retries begins with the call, also on a connection that takes no more', async () => {
+  const client = await world.client({ sessionTimeoutMs: 60_000, retry: { maxElapsedMs: 5000 } })
+  const connection = world.lastConnection
+  const { write } = connection
+  connection.write = (chunk: Uint8Array) => {
+    write.call(connection, chunk)
+    return false
+  }
+  const first = client.exists('/')
+  await world.outcome(first)
+  // These frames stay in the client.
+  client.exists('/').catch(() => {})
+  await world.advance(8000)
+  const late = client.exists('/')
+  await world.settle()
+  connection.cut()
+  expect(await world.within(4000, late)).toBeDefined()
+})
+
 it('a write whose caller gave up is not sent later to a read-write server', async () => {
   const client = await world.client()
   const abort = new AbortController()

@@ -59,9 +59,9 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     return (this.#writer ??= new Writer(64))
   }
 
-  /** Whether the writer holds unsent frames. */
-  get hasBufferedFrames(): boolean {
-    return this.#writer !== undefined && this.#writer.length > 0
+  /** Whether the writer holds frames that leave at the end of this turn. */
+  get gathersFrames(): boolean {
+    return !this.#isBlocked && this.#writer !== undefined && this.#writer.length > 0
   }
 
   get remoteHost(): string {

@@ -568,12 +568,15 @@ export class RequestDispatcher implements AmbiguityResolver {
     request.cancelRetry = undefined
   }
 
-  /** Returns when the requests of the current write buffer began to collect: never later than their send time. */
+  /**
+   * Returns when the requests of the current write buffer began to collect, in this turn: never later than their send time, nor
+   * much earlier than the call.
+   */
   #now(): number {
     const connection = this.#connection
     if (
       connection === undefined ||
-      !connection.hasBufferedFrames ||
+      !connection.gathersFrames ||
       this.#gatheringSince < connection.lastSentAt
     ) {
       this.#gatheringSince = this.#options.clock.monotonic()
