@@ -130,8 +130,16 @@ export function addressKey(server: ServerAddress): string {
 const keys = new WeakMap<ServerAddress, string>()
 
 /** Returns whether two lists without duplicates contain the same servers. */
-export const isSameServerSet = (a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean =>
-  a.length === b.length && a.every((server) => b.some((other) => addressKey(other) === addressKey(server)))
+export function isSameServerSet(a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean {
+  const isIn = isOneOf(b)
+  return a.length === b.length && a.every(isIn)
+}
+
+/** Returns whether a server is in a list, in constant time: a configuration that a server sends may have many thousands. */
+export function isOneOf(list: readonly ServerAddress[]): (server: ServerAddress) => boolean {
+  const known = new Set(list.map(addressKey))
+  return (server) => known.has(addressKey(server))
+}
 
 export const isSameServer = (server: ServerAddress, other: ServerAddress | undefined): boolean =>
   other !== undefined && addressKey(server) === addressKey(other)

@@ -1,6 +1,7 @@
 import { SeededRandom, type Random } from '@zabra/runtime'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { ServerAddress } from '../platform.ts'
+import { isSameServerSet } from './connect-string.ts'
 import { HostProvider, type ConnectedServer } from './host-provider.ts'
 import { randomFraction } from '../random-fraction.ts'
 
@@ -189,6 +190,23 @@ describe('a server list update', () => {
       const mean = 10_000 / letters.length
       const deviation = Math.sqrt(mean * (1 - 1 / letters.length))
       for (const count of counts.values()) expect(Math.abs(count - mean)).toBeLessThan(5 * deviation)
+    }
+  })
+
+  it('compares long lists, as a hostile server may send, in linear time', () => {
+    const listOf = (name: string): ServerAddress[] =>
+      Array.from({ length: 200 }, (_, i) => server(`${name}${i}`))
+    const hosts = new HostProvider(listOf('a'), new SeededRandom(1))
+    // Each comparison looks up the key of an address.
+    const lookups = vi.spyOn(WeakMap.prototype, 'get')
+    try {
+      expect(isSameServerSet(listOf('a'), listOf('b'))).toBe(false)
+      expect(isSameServerSet(listOf('a'), listOf('a').toReversed())).toBe(true)
+      expect(hosts.updateServerList(listOf('b'), { server: server('a0') })).toBe(true)
+      expect(hosts.updateServerList(listOf('b'), { server: server('b199') })).toBe(false)
+      expect(lookups.mock.calls.length).toBeLessThan(10_000)
+    } finally {
+      lookups.mockRestore()
     }
   })
 

@@ -1,7 +1,7 @@
 import type { Random } from '@zabra/runtime'
 import type { ServerAddress } from '../platform.ts'
 import { randomFraction } from '../random-fraction.ts'
-import { addressKey } from './connect-string.ts'
+import { addressKey, isOneOf } from './connect-string.ts'
 
 /** The server that a client is, or was last, connected to. */
 export interface ConnectedServer {
@@ -94,10 +94,10 @@ export class HostProvider {
     const after = shuffle ? shuffled(servers, this.#random) : [...servers]
     const current = this.#currentServer(live)
     const isStillListed = after.some((server) => isConnectedTo(server, current))
-    if (isStillListed && after.length === before.length && after.every((server) => includes(before, server)))
-      return false
-    const remaining = after.filter((server) => includes(before, server))
-    const added = after.filter((server) => !includes(before, server))
+    const wasListed = isOneOf(before)
+    if (isStillListed && after.length === before.length && after.every(wasListed)) return false
+    const remaining = after.filter(wasListed)
+    const added = after.filter((server) => !wasListed(server))
     const { mustMove, probabilityOfAdded } = this.#decideRebalance(
       before.length,
       after.length,
@@ -160,9 +160,6 @@ export class HostProvider {
     return this.#nextInOrder()
   }
 }
-
-const includes = (list: readonly ServerAddress[], server: ServerAddress): boolean =>
-  list.some((other) => addressKey(other) === addressKey(server))
 
 function isConnectedTo(server: ServerAddress, current: ConnectedServer): boolean {
   if (addressKey(server) === addressKey(current.server)) return true
