@@ -11,6 +11,28 @@ it('requests cost no tracing while the channels have no subscribers', () => {
   expect(withDiagnostics(undefined)).toHaveProperty('request', undefined)
 })
 
+it('subscribers see the end of a request whose hook throws', async () => {
+  const received: string[] = []
+  const request = tracingChannel<'', RequestContext>('zookeeper:request')
+  const listeners = {
+    start: () => void received.push('start'),
+    end() {},
+    asyncStart() {},
+    asyncEnd: () => void received.push('end'),
+    error() {},
+  }
+  const instrumentation = withDiagnostics({
+    request: () => {
+      throw new Error('broken')
+    },
+  })
+  const client = await world.client({ instrumentation })
+  request.subscribe(listeners as never)
+  await world.outcome(client.getData('/'))
+  request.unsubscribe(listeners as never)
+  expect(received).toEqual(['start', 'end'])
+})
+
 it('subscribers receive requests, states and events, without data', async () => {
   const received: string[] = []
   const request = tracingChannel<'', RequestContext>('zookeeper:request')

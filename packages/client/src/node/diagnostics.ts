@@ -1,5 +1,6 @@
 import { channel, tracingChannel } from '@zabra/runtime/node/dial'
-import type { Instrumentation, RequestInfo } from '../instrumentation.ts'
+import type { Instrumentation, RequestEndCallback, RequestInfo } from '../instrumentation.ts'
+import { callObserver } from '../session/observe.ts'
 import type { StateChange, Zxid } from '../types.ts'
 
 /** The context of one request on the tracing channel `zookeeper:request`. */
@@ -43,7 +44,9 @@ const traceAndForward =
   (next: Instrumentation | undefined): NonNullable<Instrumentation['request']> =>
   (info) => {
     const own = traceRequest(info)
-    const other = next?.request?.(info)
+    let other: RequestEndCallback | void
+    // Subscribers that have seen the start see the end, whatever the hook of the user does.
+    callObserver(() => (other = next?.request?.(info)))
     return (end) => {
       own?.(end)
       other?.(end)
