@@ -430,3 +430,15 @@ describe('a chroot', () => {
     expect(client.state).toBe('connected')
   })
 })
+
+it.each(['closing', 'closed'])(
+  'a %s client takes no list of servers and gives no session away',
+  async (state) => {
+    const own = await world.client()
+    const closed = own.close()
+    if (state === 'closed') await run(closed)
+    await expect(run(own.updateServerList('b:2181'))).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(run(own.detach())).rejects.toMatchObject({ code: 'CLOSED' })
+    await run(closed)
+  },
+)

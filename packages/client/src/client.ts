@@ -493,7 +493,7 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {
-    const closed = this.#scope.closedError
+    const closed = this.#scope.closedError ?? this.#session.callRejection
     if (closed !== undefined) throw closed
     const list = parseReplacementServers(servers, this.#session.options.chroot)
     checkSchemes(list, this.#session.options.transport.schemes)
@@ -530,7 +530,7 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   detach(): Promise<SessionCredentials> {
-    const closed = this.#session.terminalError ?? this.#scope.closedError
+    const closed = this.#session.callRejection ?? this.#scope.closedError
     if (closed !== undefined) return Promise.reject(closed)
     if (!this.#ownsSession) {
       const message =

@@ -1,3 +1,4 @@
+import { OpCode } from '@zabra/protocol'
 import { CertificateError } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { connectWith } from './connect-with.ts'
@@ -37,6 +38,29 @@ it('connect takes its limit from connectTimeoutMs, and none with waitForever', a
   await world.restart()
   await run((await world.within(20_000, patient)).close())
   await expect(run(world.connect({ waitForever: true, connectTimeoutMs: 1 }))).rejects.toThrow('got both')
+})
+
+it('the limit of connect covers the lookup of servers and the creation of the chroot', async () => {
+  let lookups = 0
+  const resolveSrv = async (): Promise<{ host: string; port: number }[]> => {
+    lookups++
+    if (world.clock.monotonic() - start < 20_000) throw new Error('SERVFAIL')
+    return [{ host: 'a', port: 2181 }]
+  }
+  const start = world.clock.monotonic()
+  const restore = world.refuseConnections()
+  const refused = world.connect({ servers: 'dns-srv://zk.example.com', platform: { resolveSrv } })
+  await expect(world.within(30_001, refused)).rejects.toThrow(/within 30000 ms.*refused by the test/)
+  expect(lookups).toBeGreaterThan(2)
+  restore()
+
+  // The server grants a session and keeps it, and does not answer the creation.
+  world.faults.toServer = (chunk) =>
+    chunk.length > 12 && new DataView(chunk.buffer, chunk.byteOffset).getInt32(8) === OpCode.createContainer
+      ? undefined
+      : chunk
+  const held = world.connect({ chroot: '/app', createChroot: true })
+  await expect(world.within(33_000, held)).rejects.toMatchObject({ code: 'OPERATION_TIMEOUT' })
 })
 
 it('the limit of connect ends with the first connection', async () => {

@@ -66,6 +66,10 @@ export async function openClient(options: ConnectOptions, defaults: PlatformDefa
   if (waitForever && options.connectTimeoutMs !== undefined)
     throw new UsageError('Expected waitForever or connectTimeoutMs, got both', { operation: 'connect' })
   const timeoutMs = waitForever ? undefined : connectTimeoutMs
+  const end = platform.clock.monotonic() + connectTimeoutMs
+  // One limit for all steps.
+  const leftMs = (): number | undefined =>
+    waitForever ? undefined : Math.max(0, end - platform.clock.monotonic())
   const found = await defaults.findBySrv?.(platform, options.servers, { ...options, timeoutMs })
   const { servers, chroot } = found ?? parseServers(options.servers, options.chroot)
   checkSchemes(servers, transport.schemes)
@@ -104,10 +108,15 @@ export async function openClient(options: ConnectOptions, defaults: PlatformDefa
     throw new UsageError('Expected no batchReads: the client for pages has none, connectWith has')
   const session = new Session(complete, defaults.Batcher, options.session)
   const client = new ZooKeeperClient(session, chroot, true)
-  await firstConnection(session, platform.clock, { signal, timeoutMs, warn: defaults.warn })
+  await firstConnection(session, platform.clock, {
+    signal,
+    timeoutMs,
+    leftMs: leftMs(),
+    warn: defaults.warn,
+  })
   try {
     if (options.createChroot && chroot !== '')
-      await client.createMissing([{ path: '/', mode: 'container' }], { signal })
+      await client.createMissing([{ path: '/', mode: 'container' }], { signal, timeoutMs: leftMs() })
   } catch (error) {
     await client.close()
     throw error

@@ -8,8 +8,9 @@ const WARN_AFTER_MS = 5000
 
 export interface FirstConnectionLimits {
   readonly signal: AbortSignal | undefined
-  /** Milliseconds until the call rejects; undefined for no limit. */
+  /** Milliseconds that connecting may take in all, and those left of them; undefined for no limit. */
   readonly timeoutMs: number | undefined
+  readonly leftMs: number | undefined
   /** Shows a warning of the process. */
   readonly warn: ((message: string) => void) | undefined
 }
@@ -23,7 +24,7 @@ let hasWarned = false
 export async function firstConnection(
   session: Session,
   clock: Clock,
-  { signal, timeoutMs, warn }: FirstConnectionLimits,
+  { signal, timeoutMs, leftMs, warn }: FirstConnectionLimits,
 ): Promise<void> {
   const connected = session.states.firstConnection()
   let ended: ZooKeeperError | undefined
@@ -38,7 +39,7 @@ export async function firstConnection(
   }
   const timers = [
     timeoutMs !== undefined &&
-      clock.after(timeoutMs, 'limit of connect', () => end(timeoutError(session, timeoutMs))),
+      clock.after(leftMs ?? timeoutMs, 'limit of connect', () => end(timeoutError(session, timeoutMs))),
     !hasWarned &&
       warn !== undefined &&
       clock.after(WARN_AFTER_MS, 'warning of connect', () => {
