@@ -25,9 +25,9 @@ it.each([
   expect((await bundleOf(name, from)).length).toBeLessThan(limit)
 })
 
-it('connect costs a page less than 36.2 kB, minified and compressed', async () => {
+it('connect costs a page less than 36.6 kB, minified and compressed', async () => {
   const text = await bundleOf('connect', '@zabra/client')
   // The client may use a global `Buffer` where there is one, but must not require it.
   expect(text).not.toMatch(/\bnode:|\bBuffer\.|\bprocess\./)
-  expect(gzipSync(text, { level: 9 }).length).toBeLessThan(36_200)
+  expect(gzipSync(text, { level: 9 }).length).toBeLessThan(36_600)
 })

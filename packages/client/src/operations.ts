@@ -245,30 +245,23 @@ export interface MultiReply {
 }
 
 /**
- * Decodes the raw results; the caller determines which operation made a multi fail. Throws when a result is missing or belongs
- * to another kind of operation.
+ * Decodes the raw results; the caller determines which operation made a multi fail. Throws when they are not those of its
+ * operations.
  */
 function decodeMulti(r: Reader, request: PendingRequest): MultiReply {
   const operations = request.params as MultiOperation[]
-  const results = readMultiResponse(r).map((result, index) => {
-    const type = operations[index]?.type
-    if (result.type !== ERROR_RESULT && result.type !== type && !(isCreate(result.type) && isCreate(type)))
-      r.fail(`Expected the result of operation ${index}, got one of type ${result.type}`, 'a multi result')
-    return result.type === OpCode.getData ? { ...result, data: copyOrEmpty(result.data) } : result
-  })
-  if (results.length !== operations.length)
-    r.fail(`Expected ${operations.length} results, got ${results.length}`, 'a multi')
+  const results = readMultiResponse(r).map((result) =>
+    result.type === OpCode.getData ? { ...result, data: copyOrEmpty(result.data) } : result,
+  )
+  const isComplete = results.length === operations.length
+  if (!isComplete || !results.every((result, index) => isResultOf(result, operations[index]!)))
+    r.fail('Expected a result for each operation, got others', 'a multi')
   return { results, isAmbiguous: request.isAmbiguous }
 }
 
 /** Servers reply to all kinds of creates with results of two types. */
-const isCreate = (type: number | undefined): boolean => createTypes.has(type)
-const createTypes: ReadonlySet<number | undefined> = new Set([
-  OpCode.create,
-  OpCode.create2,
-  OpCode.createContainer,
-  OpCode.createTTL,
-])
+const isResultOf = (result: MultiResult, operation: MultiOperation): boolean =>
+  isErrorResult(result) || ('path' in result ? 'flags' in operation : result.type === operation.type)
 
 export const multi: Operation = {
   name: 'multi',
