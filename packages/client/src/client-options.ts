@@ -43,7 +43,10 @@ export interface ClientOptions {
   readonly createChroot?: boolean | undefined
   /** Requested timeout in milliseconds (default 30 000). The server may grant another. */
   readonly sessionTimeoutMs?: number | undefined
-  /** Milliseconds after which `connect` rejects when no server has granted a session (default 30 000). */
+  /**
+   * Milliseconds after which `connect` rejects when no server has granted a session (default 30 000), the lookup of servers
+   * and the creation of the chroot included.
+   */
   readonly connectTimeoutMs?: number | undefined
   /** Let `connect` try without limit, except where no attempt can succeed. */
   readonly waitForever?: boolean | undefined
