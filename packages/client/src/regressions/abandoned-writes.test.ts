@@ -1,3 +1,4 @@
+import { ErrorCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { setupEachTest, world } from '../testing/setup.ts'
 
@@ -60,4 +61,33 @@ it('a write that a retry function aborts while it waits for a connection is not 
   await expect(read).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
   await expect(write).rejects.toMatchObject({ code: 'ABORTED', maybeApplied: false })
   expect(await world.outcome(client.exists('/a'))).toBeUndefined()
+})
+
+it('a write that a retry function aborts as it allows its retry is not sent again', async () => {
+  const abort = new AbortController()
+  const retry = (): number => {
+    abort.abort()
+    return 0
+  }
+  const client = await world.client({ retry })
+  world.answerWith(ErrorCode.THROTTLEDOP)
+  const write = client.create('/a', { signal: abort.signal })
+  write.catch(() => {})
+  await world.advance(1000)
+  await expect(write).rejects.toMatchObject({ code: 'ABORTED', maybeApplied: false })
+  expect(await world.outcome(client.exists('/a'))).toBeUndefined()
+})
+
+it('a write that was sent is maybeApplied when an observer aborts it as the client closes', async () => {
+  const abort = new AbortController()
+  const request = () => (): void => abort.abort()
+  const client = await world.client({ instrumentation: { request } })
+  world.faults.toClient = () => undefined
+  const writes = Promise.allSettled([client.create('/a'), client.create('/b', { signal: abort.signal })])
+  await world.settle()
+  await client.detach()
+  expect(await world.outcome(writes)).toMatchObject([
+    { reason: { code: 'CLOSED', maybeApplied: true } },
+    { reason: { code: 'ABORTED', maybeApplied: true } },
+  ])
 })

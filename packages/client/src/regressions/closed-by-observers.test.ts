@@ -136,3 +136,16 @@ it('a client that an observer detaches as it leaves a read-only server does not 
   expect(timers()).not.toContain('heartbeat')
   await server.stop()
 })
+
+it('a call whose retry function detaches the client rejects at once, not after the delay', async () => {
+  const detaching: Client[] = []
+  const retry = (): number => {
+    for (const each of detaching) void each.detach()
+    return 60_000
+  }
+  const client = await world.client({ retry })
+  detaching.push(client)
+  world.answerWith(ErrorCode.THROTTLEDOP)
+  const calls = Promise.allSettled([client.getData('/')])
+  expect(await world.within(100, calls)).toMatchObject([{ reason: { code: 'CLOSED' } }])
+})

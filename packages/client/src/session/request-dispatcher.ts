@@ -252,10 +252,10 @@ export class RequestDispatcher implements AmbiguityResolver {
 
   /** Rejects all requests without a reply. */
   failAll(error: (request: PendingRequest) => ZooKeeperError): void {
-    for (const request of this.#inFlight.drain()) {
-      request.isAmbiguous ||= this.#hasBeenFlushed(request)
-      this.#reject(request, error(request))
-    }
+    const requests = this.#inFlight.drain()
+    // Before any observer runs, which may abort one of the others.
+    for (const request of requests) request.isAmbiguous ||= this.#hasBeenFlushed(request)
+    for (const request of requests) this.#reject(request, error(request))
     this.#connection = this.#inFlightConnection = undefined
     this.#onIdle = undefined
     this.#batcher?.reset()
@@ -383,6 +383,7 @@ export class RequestDispatcher implements AmbiguityResolver {
       (retryableCodes.has(code) || (isOutcomeUnknown && request.operation.isIdempotent(request))) &&
       mayRetry()
     ) {
+      if (this.#rejectEnded(request)) return
       this.#retryQueue ??= new RetryQueue(this.#options, (waiting) => this.#dispatch(waiting))
       return this.#retryQueue.add(request)
     }
@@ -444,10 +445,11 @@ export class RequestDispatcher implements AmbiguityResolver {
    */
   #rejectEnded(request: PendingRequest): boolean {
     const { terminalError } = this.#owner
+    if (terminalError === undefined && !request.isAbandoned) return false
     const context = this.errorContext(request)
-    if (terminalError !== undefined) this.#reject(request, terminalErrorFor(terminalError, context))
-    else if (request.isAbandoned) this.#reject(request, abortError(undefined, context))
-    else return false
+    const error =
+      terminalError === undefined ? abortError(undefined, context) : terminalErrorFor(terminalError, context)
+    this.#reject(request, error)
     return true
   }
 
@@ -509,7 +511,7 @@ export class RequestDispatcher implements AmbiguityResolver {
       request.list.remove(request)
       return this.#reject(request, abortError(reason, this.errorContext(request)))
     }
-    // The reply to a request in no list has arrived; a read that explains it is awaited.
+    // A request in no list was answered or never sent, unless an earlier try made it ambiguous.
     const isOutcomeUnknown = request.list !== undefined || request.isAmbiguous
     const maybeApplied = request.operation.isWrite && isOutcomeUnknown
     const error = abortError(reason, { ...errorContextOf(request), maybeApplied })
