@@ -149,3 +149,40 @@ it('a call whose retry function detaches the client rejects at once, not after t
   const calls = Promise.allSettled([client.getData('/')])
   expect(await world.within(100, calls)).toMatchObject([{ reason: { code: 'CLOSED' } }])
 })
+
+it('a client that an observer closes while its connection is lost waits for no other connection', async () => {
+  const closing: Client[] = []
+  let closed = 0
+  const request = () => (): void => {
+    for (const each of closing.splice(0)) void each.close().then(() => closed++)
+  }
+  const client = await world.client({ instrumentation: { request } })
+  world.faults.toServer = () => undefined
+  const calls = Promise.allSettled([client.create('/a'), client.getData('/')])
+  await world.settle()
+  closing.push(client)
+  world.refuseConnections()
+  world.lastConnection.cut()
+  const settled = await world.within(100, calls)
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect([client.state, closed]).toEqual(['closed', 1])
+})
+
+it('a client makes one attempt at a time when an observer gives it other servers', async () => {
+  let open = 0
+  const silent = await world.network.listen({ port: 5000 }, (connection) => {
+    open++
+    connection.setHandler({ data() {}, drain() {}, closed: () => open-- })
+  })
+  const updating: Client[] = []
+  const state = (change: { state: string }): void => {
+    if (change.state !== 'suspended') return
+    for (const each of updating.splice(0)) void each.updateServerList('s:5000,t:5000')
+  }
+  updating.push(await world.client({ instrumentation: { state } }))
+  world.lastConnection.cut()
+  // No longer than an attempt may take, and longer than the delay after a connection loss.
+  await world.advance(3000)
+  expect(open).toBe(1)
+  await silent.close()
+})

@@ -223,7 +223,6 @@ export class Session
       if (mustMove) this.#startMove()
     } else if (!isUnchanged && !servers.some((server) => isSameServer(server, this.#attempt?.server))) {
       // The current attempt or delay belongs to the old list.
-      this.#attempt?.cancel()
       this.#scheduleAttempt(0)
     }
     return mustMove
@@ -252,7 +251,8 @@ export class Session
     if (this.#terminalError === undefined && this.#closingError === undefined) {
       const error = new ClosedError('The client is closed', 'CLOSED')
       const finish = (): void => this.finish(error)
-      if (!this.#isConnected) finish()
+      // An observer may call this when the connection is gone and the state has not changed yet.
+      if (!this.#isConnected || this.#connection === undefined) finish()
       else {
         this.#cancelDrain()
         this.dispatcher.resumeSending()
@@ -287,6 +287,9 @@ export class Session
     if (this.#terminalError !== undefined) return
     const { clock, random } = this.options
     this.#cancelWait()
+    // An observer that gave another list of servers may have begun one.
+    this.#attempt?.cancel()
+    this.#attempt = undefined
     const candidate = this.hostProvider.next()
     const delay = extraMs + attemptDelay(candidate, random)
     // However many attempts have failed, a live session must not expire during a delay between two of them.
