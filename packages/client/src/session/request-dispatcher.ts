@@ -239,7 +239,6 @@ export class RequestDispatcher implements AmbiguityResolver {
       const isOrderedWrite = request.operation.isWrite && !request.isUnordered
       if (canRetry && !(hasRejectedWrite && isOrderedWrite)) {
         request.xid = 0
-        this.#limitRetryTime(request)
         this.#enqueueOffline(request)
         continue
       }
@@ -435,6 +434,7 @@ export class RequestDispatcher implements AmbiguityResolver {
 
   #enqueueOffline(request: PendingRequest): void {
     if (this.#rejectEnded(request)) return
+    this.#limitRetryTime(request)
     if (this.#offlineQueue === EMPTY_REQUEST_LIST) this.#offlineQueue = new RequestList()
     this.#offlineQueue.push(request)
   }
@@ -528,7 +528,7 @@ export class RequestDispatcher implements AmbiguityResolver {
     const { maxElapsedMs: maxElapsed } = retryPolicyOf(request, this.#options.retry)
     if (request.attempts === 0 || maxElapsed === undefined) return
     const left = Math.max(0, request.startedAt + maxElapsed - this.#now())
-    // A connection may break before it takes the requests, during a login: the limit of the time before remains.
+    // A connection may break before it takes the requests, during a login: a timer is there already.
     request.cancelRetry?.()
     request.cancelRetry = this.#options.clock.after(
       left,

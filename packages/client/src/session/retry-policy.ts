@@ -46,14 +46,19 @@ export function allowsRetry(
   return request.retryDelayMs >= 0
 }
 
-/** Returns the milliseconds before the next attempt: those of the function, or a random part of an exponentially growing bound. */
+/**
+ * Returns the milliseconds before the next attempt: those of the function, or a random part of an exponentially growing bound
+ * that ends within the limit of the policy.
+ */
 export function retryDelay(
   request: PendingRequest,
   ofClient: RetryPolicy | RetryFunction,
   random: Random,
+  now: number,
 ): number {
   const retry = retryOf(request, ofClient)
   if (typeof retry === 'function') return request.retryDelayMs
-  const { baseMs = 100, factor = 2, capMs = 10_000 } = retry
-  return randomFraction(random) * Math.min(capMs, baseMs * factor ** (request.attempts - 1))
+  const { baseMs = 100, factor = 2, capMs = 10_000, maxElapsedMs = Infinity } = retry
+  const delay = randomFraction(random) * Math.min(capMs, baseMs * factor ** (request.attempts - 1))
+  return Math.max(0, Math.min(delay, request.startedAt + maxElapsedMs - now))
 }

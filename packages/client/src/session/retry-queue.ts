@@ -20,7 +20,7 @@ export class RetryQueue {
   add(request: PendingRequest): void {
     const { clock, random, retry } = this.#options
     this.#waiting.push(request)
-    const delay = retryDelay(request, retry, random)
+    const delay = retryDelay(request, retry, random, clock.monotonic())
     request.cancelRetry = clock.after(delay, `retry of ${request.operation.name}`, () => {
       request.cancelRetry = undefined
       if (this.#waiting.remove(request)) this.#resend(request)
