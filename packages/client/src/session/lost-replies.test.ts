@@ -185,6 +185,27 @@ describe('a lost reply', () => {
     expect(text((await read).data)).toBe('0')
   })
 
+  it.each([false, true])(
+    'rejects the writes behind a retry that no connection takes in time (unordered: %s)',
+    async (isUnordered) => {
+      loseRequest()
+      const restore = world.refuseConnections()
+      const retry = { maxElapsedMs: 500 }
+      const first = client.setData('/a', bytes('1'), { idempotent: true, retry })
+      const caller = isUnordered ? client.unordered() : client
+      const second = caller.setData('/a', bytes('2'), { idempotent: true })
+      const read = client.getData('/a')
+      for (const promise of [first, second]) promise.catch(() => {})
+      await world.advance(1000)
+      restore()
+      await world.advance(3000)
+      await expect(first).rejects.toThrow(ConnectionLossError)
+      if (isUnordered) await second
+      else await expect(second).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
+      expect(text((await read).data)).toBe(isUnordered ? '2' : '0')
+    },
+  )
+
   it('rejects no write of an unordered client behind it', async () => {
     for (const lose of [loseReply, loseRequest]) {
       lose()

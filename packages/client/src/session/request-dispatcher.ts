@@ -45,6 +45,10 @@ const LAST_XID = 0x7fff_ffff
 const LATENCY_WINDOW = 8
 /** A request that was first in flight at this many consecutive connection losses may be what breaks the connection. */
 const MAX_HEAD_LOSSES = 5
+const NOT_IN_TIME = 'no connection was established in time'
+
+const isOrderedWrite = ({ operation, isUnordered }: PendingRequest): boolean =>
+  operation.isWrite && !isUnordered
 
 /** The session that a dispatcher belongs to. */
 export interface RequestOwner {
@@ -177,10 +181,13 @@ export class RequestDispatcher implements AmbiguityResolver {
     const rejected = readOnly ? undefined : this.#awaitingReadWrite?.drain()
     if (rejected === undefined && this.#offlineQueue.length === 0) return
     const waiting = [...(rejected ?? []), ...this.#offlineQueue.drain()]
+    let hasRejectedWrite = false
     for (const request of waiting) {
-      if (request.attempts > 0 && !isWithinLimits(request, this.#options.retry, this.#now()))
-        this.#rejectWithLoss(request, 'no connection was established in time')
-      else this.#sendOrQueue(request)
+      const isTooLate = request.attempts > 0 && !isWithinLimits(request, this.#options.retry, this.#now())
+      if (isTooLate || (hasRejectedWrite && isOrderedWrite(request))) {
+        hasRejectedWrite ||= isOrderedWrite(request)
+        this.#rejectWithLoss(request, NOT_IN_TIME)
+      } else this.#sendOrQueue(request)
     }
   }
 
@@ -236,13 +243,12 @@ export class RequestDispatcher implements AmbiguityResolver {
           request.headLosses < MAX_HEAD_LOSSES &&
           (!request.isAmbiguous || request.operation.isIdempotent(request)) &&
           this.mayRetry(request, () => this.#lossError(request, undefined, cause)))
-      const isOrderedWrite = request.operation.isWrite && !request.isUnordered
-      if (canRetry && !(hasRejectedWrite && isOrderedWrite)) {
+      if (canRetry && !(hasRejectedWrite && isOrderedWrite(request))) {
         request.xid = 0
         this.#enqueueOffline(request)
         continue
       }
-      hasRejectedWrite ||= isOrderedWrite
+      hasRejectedWrite ||= isOrderedWrite(request)
       if (request === culprit) {
         this.#reject(request, unreadableReplyError({ ...this.errorContext(request), cause: cause! }))
       } else this.#rejectWithLoss(request, undefined, cause)
@@ -535,10 +541,21 @@ export class RequestDispatcher implements AmbiguityResolver {
       `end of retries of ${request.operation.name}`,
       () => {
         request.cancelRetry = undefined
-        if (this.#offlineQueue.remove(request))
-          this.#rejectWithLoss(request, 'no connection was established in time')
+        this.#rejectWaiting(request)
       },
     )
+  }
+
+  /** Rejects a request that no connection took in time, and as `detach` does the writes behind it. */
+  #rejectWaiting(request: PendingRequest): void {
+    if (request.list !== this.#offlineQueue) return
+    const rejected = [request]
+    if (isOrderedWrite(request))
+      for (let behind = request.next; behind !== undefined; behind = behind.next)
+        if (isOrderedWrite(behind)) rejected.push(behind)
+    // All leave the queue first: an observer of one may abort another, which would be used for another call then.
+    for (const each of rejected) this.#offlineQueue.remove(each)
+    for (const each of rejected) this.#rejectWithLoss(each, NOT_IN_TIME)
   }
 
   /** Returns whether the limits of the caller, or its function, allow another attempt after `error`. */
