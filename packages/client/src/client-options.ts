@@ -63,8 +63,8 @@ export interface ClientOptions {
   /** Returns a SASL login for one connection. */
   readonly sasl?: ((server: ServerAddress) => SaslMechanism) | undefined
   /**
-   * Milliseconds after which a call without a `timeoutMs` of its own rejects (default: none). Walks and recursive deletes
-   * apply it to each request.
+   * Milliseconds after which a call without a `timeoutMs` of its own rejects (default: none). Walks, recursive deletes, and
+   * `update` and `children` of typed clients apply it to each request.
    */
   readonly timeoutMs?: number | undefined
   /** Limits and backoff of retries, or a function that decides on each (default: no limits). */

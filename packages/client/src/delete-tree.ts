@@ -1,4 +1,5 @@
 import { mapInOrder } from './map-in-order.ts'
+import { remainingCallOptions } from './call-options.ts'
 import { toServerPath } from './chroot.ts'
 import type { InternalClient } from './internal-client.ts'
 import { MultiError, NoNodeError, NotEmptyError, ZooKeeperError } from './errors.ts'
@@ -29,6 +30,7 @@ export async function deleteTree(
 ): Promise<number> {
   const { batchSize = DEFAULT_BATCH_SIZE, onFound, onDeleted } = options
   const call = perRequestOptions(client, options)
+  const remaining = remainingCallOptions(options, client.platform.clock)
   let deleted = 0
   for (let round = 1; ; round++) {
     const paths = await listDeepestFirst(client, path, options, call, round === 1)
@@ -43,7 +45,7 @@ export async function deleteTree(
       // Another client has created a child meanwhile.
       if (!(unwrapMultiError(error) instanceof NotEmptyError) || round === MAX_ROUNDS)
         throw unwrapMultiError(error)
-      await backoff(client, round, call())
+      await backoff(client, round, remaining())
     }
   }
 }

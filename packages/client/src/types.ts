@@ -112,7 +112,10 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
   /** Overrides the retries of the client; false means one attempt. */
   readonly retry?: RetryPolicy | RetryFunction | false | undefined
-  /** On a read-only server, wait for a read-write server instead of rejecting with `NotReadOnlyError`. */
+  /**
+   * On a read-only server, wait for a read-write server instead of rejecting with `NotReadOnlyError`. Only `signal` and
+   * `timeoutMs` limit this wait, not `retry`.
+   */
   readonly waitForReadWrite?: boolean | undefined
 }
 

@@ -1,3 +1,4 @@
+import { ErrorCode, OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { utf8 } from '../codecs.ts'
 import { client, other, run, setupEachTest, world } from '../testing/setup.ts'
@@ -37,4 +38,17 @@ it('a watch of values that backs off ends with its signal', async () => {
   expect(isBackingOff()).toBe(true)
   abort.abort()
   await expect(world.within(100, next)).rejects.toMatchObject({ code: 'ABORTED' })
+})
+
+it('a recursive delete backs off for longer than one of its requests may take', async () => {
+  await run(client.create('/n'))
+  const isDelete = ({ frame }: { frame: Uint8Array }): boolean =>
+    new DataView(frame.buffer, frame.byteOffset).getInt32(8) === OpCode.delete
+  // Another client creates a child each time.
+  world.answerWith(ErrorCode.NOTEMPTY, { times: 100, matches: isDelete })
+  let hasEnded = false
+  const end = (): void => void (hasEnded = true)
+  client.delete('/n', { recursive: true, requestTimeoutMs: 10 }).then(end, end)
+  await world.advance(1000)
+  expect([hasEnded, isBackingOff()]).toEqual([false, true])
 })
