@@ -63,6 +63,21 @@ it('a write that a retry function aborts while it waits for a connection is not 
   expect(await world.outcome(client.exists('/a'))).toBeUndefined()
 })
 
+it('a write that an observer of another aborts as the client connects is not sent', async () => {
+  const abort = new AbortController()
+  const request = () => (): void => abort.abort()
+  const client = await world.client({ maxRequestBytes: 1024, instrumentation: { request } })
+  world.lastConnection.cut()
+  await world.settle()
+  const tooLong = client.create('/a', { data: 'x'.repeat(2000) })
+  const write = client.create('/b', { signal: abort.signal })
+  for (const each of [tooLong, write]) each.catch(() => {})
+  await world.advance(3000)
+  await expect(tooLong).rejects.toMatchObject({ code: 'USAGE' })
+  await expect(write).rejects.toMatchObject({ code: 'ABORTED', maybeApplied: false })
+  expect(await world.outcome(client.exists('/b'))).toBeUndefined()
+})
+
 it('a write that a retry function aborts as it allows its retry is not sent again', async () => {
   const abort = new AbortController()
   const retry = (): number => {

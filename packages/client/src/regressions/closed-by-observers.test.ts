@@ -90,6 +90,66 @@ it('each call that waits for a connection rejects when an observer of one detach
   expect(client.state).toBe('closed')
 })
 
+it('each call that waits for a move rejects when an observer of one detaches the client as it is closed', async () => {
+  const detaching: Client[] = []
+  const request = () => (): void => {
+    for (const each of detaching.splice(0)) void each.detach()
+  }
+  const client = await world.client({ maxRequestBytes: 1024, instrumentation: { request } })
+  world.faults.toServer = () => undefined
+  const calls = [client.getData('/')]
+  await world.settle()
+  // The move waits for the read, and the other calls for the move.
+  await world.outcome(client.updateServerList('b:2181'))
+  const tooLong = client.setData('/', 'x'.repeat(2000))
+  const settled = Promise.allSettled([...calls, tooLong, client.getData('/')])
+  detaching.push(client)
+  await world.within(100, client.close())
+  expect(await world.outcome(settled)).toMatchObject([
+    { reason: { code: 'CLOSED' } },
+    { reason: { code: 'USAGE' } },
+    { reason: { code: 'CLOSED' } },
+  ])
+})
+
+it('calls that wait for a connection are sent on the next one when an observer of its state leaves it', async () => {
+  const updating: Client[] = []
+  const state = (change: { state: string }): void => {
+    if (change.state !== 'connected') return
+    for (const each of updating.splice(0)) void each.updateServerList('b:2181')
+  }
+  const client = await world.client({ instrumentation: { state } })
+  updating.push(client)
+  world.lastConnection.cut()
+  await world.settle()
+  await world.within(5000, client.getData('/'))
+  expect(client.server).toBe('tcp://b:2181')
+})
+
+it('a client that an observer of a waiting call detaches at a read-only server searches for no other', async () => {
+  const server = await ScriptedServer.start(world, 5000)
+  server.connectResponse = () => ({ readOnly: true })
+  const detaching: Client[] = []
+  const request = () => (): void => {
+    for (const each of detaching) void each.detach()
+  }
+  const client = await world.client({
+    servers: 's:5000',
+    readOnly: true,
+    maxRequestBytes: 1024,
+    instrumentation: { request },
+  })
+  server.lastConnection.raw.destroy()
+  await world.settle()
+  const tooLong = client.create('/a', { data: 'x'.repeat(2000) })
+  tooLong.catch(() => {})
+  detaching.push(client)
+  await world.advance(3000)
+  await expect(tooLong).rejects.toMatchObject({ code: 'USAGE' })
+  expect([client.state, timers().includes(SEARCH)]).toEqual(['closed', false])
+  await server.stop()
+})
+
 it('a client that an observer detaches from a read-only server searches for no other', async () => {
   const server = await ScriptedServer.start(world, 5000)
   server.connectResponse = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
