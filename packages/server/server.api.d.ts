@@ -110,6 +110,7 @@
 //   RenumberOptions
 //   Renumbering
 //   RepairOptions
+//   SET_ASIDE
 //   SnapshotContents
 //   SnapshotNode
 //   StoredStat
@@ -175,6 +176,8 @@
 //   closeSessions
 //   digestText
 //   encodeLog
+//   endChunks
+//   endable
 //   findPrunable
 //   httpSource
 //   isRemoteTarget
@@ -185,6 +188,7 @@
 //   manifestName
 //   memoryCheck
 //   nodesOf
+//   oneCallAtATime
 //   openFile
 //   openPiece
 //   openTarget
@@ -498,6 +502,10 @@ declare const snapshotManifest: z.ZodMiniObject<{
     gapAfter: z.ZodMiniOptional<z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>>;
 }, z.core.$strip>;
 
+// backup/one-call-disk.d.ts
+
+export declare function oneCallAtATime(disk: Disk): Disk;
+
 // backup/open-target.d.ts
 
 export interface S3Access {
@@ -622,6 +630,10 @@ export declare class FolderTarget implements BackupTarget {
 }
 
 export declare function chunksOf(reader: DiskReader): AsyncGenerator<Uint8Array>;
+
+export declare function endChunks(chunks: AsyncIterable<Uint8Array>): Promise<void>;
+
+export declare function endable(chunks: AsyncIterable<Uint8Array>, release: () => Promise<unknown>): AsyncIterable<Uint8Array>;
 
 // backup/verification-record.d.ts
 
@@ -1482,6 +1494,10 @@ export interface TxnLocation {
     readonly offset: number;
     readonly zxid: Zxid;
 }
+
+// persistence/set-aside.d.ts
+
+export declare const SET_ASIDE = "set-aside";
 
 // persistence/tools/abandon-data.d.ts
 
