@@ -1,6 +1,6 @@
 import { OpCode, Writer } from '@zabra/protocol'
-import { MemoryDisk } from '@zabra/runtime'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { DiskError, MemoryDisk } from '@zabra/runtime'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Ensemble } from '../../ensemble/testing/ensemble.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { SNAPSHOT_MAGIC } from '../../persistence/snapshot-codec.ts'
@@ -201,6 +201,24 @@ describe('the command restore', () => {
     const begun = restores.begin(target, { headers: {}, body: [new Uint8Array(8)] as never })
     await expect(begun).rejects.toMatchObject({ code: 'EDQUOT' })
     expect(restores.state).toMatchObject({ state: 'failed', problem: expect.stringContaining('EDQUOT') })
+  })
+
+  it('says why the disk takes no snapshot, also where the file then cannot be closed', async () => {
+    const target = server.server as unknown as AdminTarget
+    const platform = server.platform()
+    const { disk } = platform
+    const openWrite = disk.openWrite.bind(disk)
+    const opened = vi.spyOn(disk, 'openWrite').mockImplementation(async (path, options) => {
+      const close = () => Promise.reject(new DiskError('EIO', 'EIO', path))
+      return { ...(await openWrite(path, options)), close }
+    })
+    server.disk.injectFault = (call, path) =>
+      call === 'write' && path.includes('restoring') ? { code: 'EDQUOT' } : undefined
+    const begun = new Restores(platform).begin(target, { headers: {}, body: [new Uint8Array(8)] as never })
+    await expect(begun).rejects.toMatchObject({ code: 'EDQUOT' })
+    const path = opened.mock.calls.at(-1)![0]
+    opened.mockRestore()
+    expect(await disk.exists(path)).toBe(false)
   })
 
   it('serves the old data when the disk refuses the new', async () => {

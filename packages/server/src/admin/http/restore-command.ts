@@ -167,9 +167,9 @@ async function receive(
       size += chunk.length
     }
   } catch (error) {
-    await file?.close()
+    // The first error is the one that counts: a full disk may refuse the close too, and the file may not be there.
+    await file?.close().catch(() => {})
     file = undefined
-    // The first error is the one that counts: the file may not be there.
     if (name !== undefined) await disk.remove(`${folder}/${name}`).catch(() => {})
     throw error
   } finally {
