@@ -119,7 +119,7 @@ async function finalize(context: Context, flags: FinalizeFlags): Promise<void> {
       `Level ${done.level} is proposed. It is final once these members have stored it: ${done.waitsFor.join(', ')}. Start them if they are down; zabra cluster status shows when it is done.`,
       ExitCode.unhealthy,
     )
-  if (!options().json) print(io, `feature level ${done.finalized} is finalized`)
+  if (!options().json) print(io, safeLine(`feature level ${done.finalized} is finalized`))
 }
 
 function explainPlan({ io }: Context, { level, finalized, members, obstacles }: FinalizePlan): void {
@@ -163,8 +163,8 @@ export const transfer: CommandModule = (program, context) => {
         { body: to === undefined ? {} : { to } },
       )
       if (options().json) printJson(io, done)
-      else if (done.from === done.leader) print(io, `server ${done.leader} leads already`)
-      else print(io, `server ${done.leader} leads now, in place of server ${done.from}`)
+      else if (done.from === done.leader) print(io, safeLine(`server ${done.leader} leads already`))
+      else print(io, safeLine(`server ${done.leader} leads now, in place of server ${done.from}`))
     })
 }
 

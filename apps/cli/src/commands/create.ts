@@ -5,6 +5,7 @@ import { UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { createModeOf, type CreateFlags } from '../session/create-mode.ts'
 import { parseAcl } from '../text/acl.ts'
+import { safeLine } from '../text/bytes.ts'
 
 interface Flags extends CreateFlags {
   readonly file?: string
@@ -41,6 +42,6 @@ export const create: CommandModule = (program, { io, options, session }) => {
         zk.create(path, { ...mode, data, acl, parents, protected: false }),
       )
       if (options().json) printJson(io, { path: created.path })
-      else print(io, created.path)
+      else print(io, safeLine(created.path))
     })
 }

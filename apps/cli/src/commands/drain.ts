@@ -2,6 +2,7 @@ import type { CommandModule, Context } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { drainServer, undrainServer, withDrainOptions, type DrainTimes } from '../session/drain.ts'
+import { safeLine } from '../text/bytes.ts'
 
 interface Flags extends AdminFlags, DrainTimes {
   readonly end?: boolean
@@ -20,7 +21,7 @@ async function begin(context: Context, flags: Flags): Promise<void> {
   const id = await drainServer(context, openAdmin(context, flags), flags)
   const stopWithin = Math.ceil(flags.for / 1000)
   if (options().json) printJson(io, { id, seconds: stopWithin })
-  else print(io, `server ${id} may be stopped within ${stopWithin} s`)
+  else print(io, safeLine(`server ${id} may be stopped within ${stopWithin} s`))
 }
 
 async function end(context: Context, flags: Flags): Promise<void> {

@@ -117,7 +117,7 @@ async function change(
         ? `${voters.length} voters, of which groups and weights say what is a quorum`
         : `${voters.length} voters, of which ${quorum} are a quorum: ${voters.length - quorum} may fail`,
     )
-  else print(io, `the members are ${members.map(({ id }) => id).join(', ')} now`)
+  else print(io, safeLine(`the members are ${members.map(({ id }) => id).join(', ')} now`))
   if (!isDryRun && quorum !== null && voters.length % 2 === 0)
     note(
       io,

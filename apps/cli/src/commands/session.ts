@@ -2,7 +2,6 @@ import { sessionId } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
-import { safeLine } from '../text/bytes.ts'
 import { printTable } from '../text/table.ts'
 
 interface ListedSession {
@@ -73,16 +72,14 @@ async function list(
     for (const one of page.sessions.filter(isShown))
       if (json) printJson(io, one)
       else
-        rows.push(
-          [
-            one.id,
-            one.address ?? '-',
-            String(one.timeoutMs),
-            String(one.ephemerals),
-            String(one.watchedPaths),
-            one.lastOperation ?? '-',
-          ].map(safeLine),
-        )
+        rows.push([
+          one.id,
+          one.address ?? '-',
+          String(one.timeoutMs),
+          String(one.ephemerals),
+          String(one.watchedPaths),
+          one.lastOperation ?? '-',
+        ])
     after = page.next
   }
   if (!json && rows.length === 0) note(io, 'there are none on this server')

@@ -62,7 +62,7 @@ export const snapshot: CommandModule = (program, context) => {
     .action(async (flags: AdminFlags) => {
       const taken = await openAdmin(context, flags).json<TakenSnapshot>('POST', '/api/v1/snapshots')
       if (options().json) printJson(io, taken)
-      else print(io, `${taken.file}: ${taken.bytes} bytes`)
+      else print(io, safeLine(`${taken.file}: ${taken.bytes} bytes`))
     })
 }
 
