@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import { client, cutOff, meters, other, run, setupEachTest, world } from '../testing/setup.ts'
 import { rejectionOf } from '../testing/world.ts'
@@ -35,6 +37,21 @@ it('a call behind another ends when its time is up, and lets none overtake', asy
   expect(await world.within(400, late)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
   restore()
   expect(await world.within(10_000, Promise.all([first, last]))).toEqual([0n, 1n])
+})
+
+it('keeps nothing of the calls that have ended', async () => {
+  const ids = new UniqueIds(client, '/ids')
+  const fail = async (): Promise<WeakRef<Error>> =>
+    new WeakRef(await rejectionOf(ids.next({ signal: AbortSignal.abort() })))
+  const error = await fail()
+  for (const id of [0n, 1n, 2n]) expect(await run(ids.next())).toBe(id)
+  // A WeakRef keeps its target alive until the end of the turn that made it.
+  await new Promise((resolve) => setImmediate(resolve))
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  expect(error.deref()).toBeUndefined()
+  expect(await run(ids.next())).toBe(3n)
 })
 
 it('a block of no ids is refused', () => {

@@ -42,8 +42,9 @@ export class UniqueIds {
       await orAborted(before, signal, waiting)
       return this.#take(signal)
     })
-    // A call whose limits have ended does not let the next one overtake those before it.
-    this.#pending = Promise.allSettled([before, id])
+    // A call whose limits have ended does not let the next one overtake those before it. The results are dropped: each list
+    // would hold the one before it.
+    this.#pending = Promise.allSettled([before, id]).then(() => {})
     return id
   }
 
