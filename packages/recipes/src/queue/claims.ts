@@ -158,7 +158,7 @@ async function read<T>(
       // A later read would fail the same way; the dead letters show the data.
     }
   }
-  await moveToDeadLetters(context, { name, data, version: stat.version })
+  await moveToDeadLetters(context, { name, data, version: stat.version }, signal)
   return undefined
 }
 
@@ -166,7 +166,9 @@ async function read<T>(
 async function moveToDeadLetters<T>(
   { client, layout }: ClaimContext<T>,
   { name, data, version }: { readonly name: string; readonly data: Bytes; readonly version: number },
+  signal: AbortSignal | undefined,
 ): Promise<void> {
+  const call = signal ? { signal } : {}
   const claim = `${layout.claims}/${name}`
   for (let letter = name; ;) {
     const operations: WriteOp[] = [
@@ -176,7 +178,7 @@ async function moveToDeadLetters<T>(
       { op: 'delete', path: claim },
     ]
     try {
-      return void (await client.multi(operations))
+      return void (await client.multi(operations, call))
     } catch (error) {
       if (isAmbiguous(error) || isNewSession(client, error)) continue
       if (!(error instanceof MultiError)) throw error
@@ -184,6 +186,7 @@ async function moveToDeadLetters<T>(
       if (index < 2 && cause instanceof NoNodeError)
         await client.createMissing(
           [layout.claims, layout.dead].map((path) => ({ path, mode: layout.parents })),
+          call,
         )
       // Names of items begin anew after their directory was deleted.
       else if (index === 1 && cause instanceof NodeExistsError) letter = `${name}-${uniqueName(client)}`

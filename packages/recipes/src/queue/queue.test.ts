@@ -305,6 +305,27 @@ describe('receive', () => {
     expect(await world.within(5000, rejectionOf(queue.take()))).toMatchObject({ name: 'NoAuthError' })
   })
 
+  it('holds no caller whose time is up while a message moves to the dead letters', async () => {
+    const queue = new Queue(client, '/q', { codec: json<number>() })
+    const name = await run(queue.put(1))
+    await run(other.setData(`/q/items/${name}`, '{'))
+    let restore = (): void => {}
+    world.faults.toServer = (chunk, connection) => {
+      if (!text(chunk).includes('/q/dead/')) return chunk
+      delete world.faults.toServer
+      restore = world.refuseConnections()
+      world.clock.immediate(() => connection.cut())
+      return undefined
+    }
+    const failed = rejectionOf(queue.take({ timeoutMs: 300 }))
+    expect(await world.within(400, failed)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+    restore()
+    await world.advance(5000)
+    expect((await run(tree(other))).filter((path) => /\/(items|claims|dead|line)\//.test(path))).toEqual([
+      `/q/items/${name}`,
+    ])
+  })
+
   it('ends its loop when its signal aborts while as many messages as concurrency allows are processed', async () => {
     const queue = new Queue(client, '/q', { codec: json<number>() })
     await run(queue.putAll([1, 2, 3]))
