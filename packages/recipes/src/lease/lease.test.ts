@@ -201,6 +201,19 @@ describe('a lease', () => {
     },
   )
 
+  it('is free when its session expires while it is created for a caller whose time is up', async () => {
+    const { c, arm, restore } = await cutAtWrite(true)
+    await run(b.create('/dir'))
+    arm()
+    const lease = new Lease(c, '/dir/lease', { holder: 'c', durationMs: 600_000 })
+    const failed = rejectionOf(lease.acquire({ timeoutMs: 300 }))
+    expect(await world.within(400, failed)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+    await world.advance(30_000)
+    restore()
+    await world.advance(20_000)
+    expect(await run(by(b, 'b'))).toBeDefined()
+  })
+
   it('that ends during a renewal is not renewed by it', async () => {
     const { c, arm, restore } = await cutAtWrite(false)
     const held = (await run(by(c, 'c', 5000)))!

@@ -23,6 +23,7 @@ import {
   isAmbiguous,
   retryInNewSession,
   retryUntilKnown,
+  undefinedIfMissing,
 } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
@@ -189,7 +190,7 @@ async function tryTake(
   grant: Grant,
   options: LeaseOptions & Abortable,
 ): Promise<Stat | Taken | 'again'> {
-  const { acl, parents, signal } = options
+  const { signal } = options
   try {
     const { data, stat } = await client.getData(path, { signal })
     const now = await serverTime(client, path, options)
@@ -201,17 +202,29 @@ async function tryTake(
     if (error instanceof BadVersionError) return 'again'
     if (!(error instanceof NoNodeError)) throw error
   }
+  return createGrant(client, path, grant, options)
+}
+
+/** Creates the znode with a grant, through lost connections and sessions. Returns `again` when another client did. */
+async function createGrant(
+  client: Client,
+  path: string,
+  grant: Grant,
+  { acl, parents }: LeaseOptions,
+): Promise<Stat | 'again'> {
+  const options = {
+    data: encodeGrant(grant),
+    parents: parents === 'persistent' ? 'persistent' : true,
+    idempotent: true,
+    ...(acl === undefined ? {} : { acl }),
+  } as const
   try {
-    const made = await client.create(path, {
-      data: encodeGrant(grant),
-      parents: parents === 'persistent' ? 'persistent' : true,
-      idempotent: true,
-      ...(acl === undefined ? {} : { acl }),
-    })
-    return made.stat
+    return (await retryUntilKnown(client, () => client.create(path, options))).stat
   } catch (error) {
-    if (error instanceof NodeExistsError) return 'again'
-    throw error
+    if (!(error instanceof NodeExistsError)) throw error
+    // Perhaps this call did, in a session that has expired.
+    const found = await retryInNewSession(client, () => undefinedIfMissing(client.getData(path)))
+    return found !== undefined && decodeGrant(found.data)?.mark === grant.mark ? found.stat : 'again'
   }
 }
 
