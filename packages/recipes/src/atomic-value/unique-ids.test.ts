@@ -42,7 +42,7 @@ it('a call behind another ends when its time is up, and lets none overtake', asy
 it('keeps nothing of the calls that have ended', async () => {
   const ids = new UniqueIds(client, '/ids')
   const fail = async (): Promise<WeakRef<Error>> =>
-    new WeakRef(await rejectionOf(ids.next({ signal: AbortSignal.abort() })))
+    new WeakRef((await rejectionOf(ids.next({ signal: AbortSignal.abort() }))) as Error)
   const error = await fail()
   for (const id of [0n, 1n, 2n]) expect(await run(ids.next())).toBe(id)
   // A WeakRef keeps its target alive until the end of the turn that made it.
