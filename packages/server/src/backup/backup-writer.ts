@@ -221,6 +221,7 @@ class BackupWriter {
     const source = await this.#source.readLog(end.beforeLast)
     if (source === undefined) return undefined
     if (source.upTo >= end.upTo) return this.#writeLog(source, end.beforeLast, end)
+    await endChunks(source.chunks)
     throw behind(end, source.upTo)
   }
 
@@ -230,7 +231,10 @@ class BackupWriter {
    */
   async #joinLog({ upTo }: CatalogEnd): Promise<WrittenLog | undefined> {
     const source = await this.#source.readLog(upTo)
-    return source === undefined || source.upTo < upTo ? undefined : this.#writeLog(source, upTo, undefined)
+    if (source === undefined) return undefined
+    if (source.upTo >= upTo) return this.#writeLog(source, upTo, undefined)
+    await endChunks(source.chunks)
+    return undefined
   }
 
   /** Resolves to whether nothing is new at a server that has the last transaction in its snapshot, and not in its log. */

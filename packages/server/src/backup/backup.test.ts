@@ -102,6 +102,32 @@ async function nodesAt(upTo?: number, from = store): Promise<Record<string, stri
 const lastZxid = (): number => server.server.stats().lastZxid
 
 describe('writeBackup', () => {
+  it.each(['never', 'always'] as const)(
+    'ends the log of a server that is behind the backups, where a snapshot is taken %s: its files are kept until then',
+    async (snapshot) => {
+      await create('/a')
+      await backUp()
+      const source = sourceOf(server.http)
+      let open = 0
+      const behind: BackupSource = {
+        ...source,
+        async readLog(after) {
+          // A member that has loaded a snapshot has no log before it.
+          if (snapshot === 'always' && after < lastZxid()) return undefined
+          const log = (await source.readLog(after))!
+          open++
+          const iterator = {
+            next: () => Promise.reject(new Error('Expected no look at it')),
+            return: async () => (open--, { done: true as const, value: undefined }),
+          }
+          return { ...log, upTo: lastZxid() - 1, chunks: { [Symbol.asyncIterator]: () => iterator } }
+        },
+      }
+      await expect(writeBackup(store, behind, { clock, compression, snapshot })).rejects.toThrow()
+      expect(open).toBe(0)
+    },
+  )
+
   it('keeps each moment since the first backup', async () => {
     await create('/a', 'one')
     await backUp()
