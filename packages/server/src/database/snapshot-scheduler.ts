@@ -60,9 +60,19 @@ export class SnapshotScheduler {
     return this.#running
   }
 
-  /** Takes the snapshot without which the next start would refuse the log. Rejects where that fails. */
+  /**
+   * Takes the snapshot without which the next start would refuse the log. Rejects where that fails. One that is asked for meanwhile is this
+   * one: two would write the same file.
+   */
   takeFirst(): Promise<void> {
-    return this.#write()
+    const written = this.#write()
+    this.#running = written
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => (this.#running = undefined))
+    return written
   }
 
   /** Aborts a snapshot in progress and waits until it has stopped. */
