@@ -127,6 +127,22 @@ describe('lockFolder', () => {
     })
   })
 
+  it('leaves no lock behind that another server took away and put back while it was taken', async () => {
+    const disk = await diskWithFolder('/data')
+    const readFile = disk.readFile.bind(disk)
+    let reads = 0
+    disk.readFile = async (path) => {
+      if (++reads === 1) await disk.rename(path, '/data/aside')
+      else if (reads === 2) await disk.rename('/data/aside', path)
+      return readFile(path)
+    }
+    const unlock = await lockFolder(disk, '/data', owner(1), 'a1')
+    expect(disk.paths()).toEqual(['/data/zabra.lock'])
+    await expect(lockFolder(disk, '/data', owner(1), 'b2')).rejects.toThrow('another server of this process')
+    await unlock()
+    expect(disk.paths()).toEqual([])
+  })
+
   it('locks a folder once for a server that names it twice', async () => {
     const disk = await diskWithFolder('/data')
     const first = await lockFolder(disk, '/data', owner(1), 'a1')

@@ -29,17 +29,20 @@ export async function lockFolder(
 ): Promise<() => Promise<void>> {
   const path = `${folder}/${NAME}`
   const own = `${owner.pid} ${token} ${owner.processIdentity(owner.pid) ?? '-'}\n`
+  const hold = (): (() => Promise<void>) => {
+    held.add(token)
+    return async () => {
+      held.delete(token)
+      await disk.remove(path)
+    }
+  }
+  let isWritten = false
   for (let attempt = 1; ; attempt++) {
     try {
       await writeLock(disk, path, new TextEncoder().encode(own))
+      isWritten = true
       // Another server that starts now may have taken the lock away before it was written.
-      if ((await readLock(disk, path)) === own) {
-        held.add(token)
-        return async () => {
-          held.delete(token)
-          await disk.remove(path)
-        }
-      }
+      if ((await readLock(disk, path)) === own) return hold()
       if (attempt === ATTEMPTS) throw new FolderLockedError(folder, 'another server, which starts too')
     } catch (error) {
       if (!hasCode(error, 'EEXIST') || attempt === ATTEMPTS) throw error
@@ -47,8 +50,8 @@ export async function lockFolder(
     const text = await readLock(disk, path)
     if (text === undefined) continue
     const [pid = '', other = '', identity = ''] = text.trim().split(' ')
-    // The same folder under another name, such as a symbolic link: this call holds it already.
-    if (other === token) return async () => {}
+    // What this call wrote, and another server took away and put back; or the same folder under another name, such as a symbolic link.
+    if (other === token) return isWritten ? hold() : async () => {}
     // A simulation runs several processes in one, and tokens of those that have ended remain: so the process id must match too.
     if (held.has(other) && Number(pid) === owner.pid)
       throw new FolderLockedError(folder, 'another server of this process')
