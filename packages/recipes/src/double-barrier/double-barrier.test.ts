@@ -11,7 +11,7 @@ import {
   type Victim,
 } from '../testing/fault-fixture.ts'
 import { advanceUntilSettled } from '../testing/settle.ts'
-import { bytes, ManualWorld, rejectionOf } from '../testing/world.ts'
+import { bytes, ManualWorld, rejectionOf, text } from '../testing/world.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
 import { DoubleBarrier, type BarrierHandle } from './double-barrier.ts'
 
@@ -123,6 +123,29 @@ describe('a double barrier', () => {
     world.faults.toServer = () => undefined
     expect(await world.within(1600, entering)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
   })
+
+  it.each([true, false])(
+    'keeps no caller whose time is up while it joins, and is left then (joined: %s)',
+    async (isApplied) => {
+      const [one, admin] = (await clientsOf(2)) as [Client, Client]
+      let restore = (): void => {}
+      world.faults.toServer = (chunk, connection) => {
+        if (!text(chunk).includes('/b/r0/')) return chunk
+        delete world.faults.toServer
+        restore = world.refuseConnections()
+        world.faults.toClient = (reply, to) => (to === connection ? undefined : reply)
+        world.clock.immediate(() => connection.cut())
+        return isApplied ? chunk : undefined
+      }
+      await run(admin.create('/b/r0', { parents: true }))
+      const entering = rejectionOf(barrierOf(one, 2).enter({ timeoutMs: 500 }))
+      expect(await world.within(600, entering)).toMatchObject({ code: 'OPERATION_TIMEOUT' })
+      delete world.faults.toClient
+      restore()
+      await world.advance(5000)
+      expect((await run(admin.getChildren('/b/r0'))).children).toEqual([])
+    },
+  )
 
   it('goes on with the round that another client has set', async () => {
     const [one, two, admin] = (await clientsOf(3)) as [Client, Client, Client]

@@ -9,7 +9,7 @@ import {
 } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
-import { withLimits, type WaitContext } from '../support/limits.ts'
+import { orAborted, withLimits, type WaitContext } from '../support/limits.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
   causeAt,
@@ -110,16 +110,18 @@ export class DoubleBarrier {
     const path = `${this.path}/r${round}/${name}`
     try {
       const check = { op: 'check', path: this.path, version } as const
-      const { marker } = await commitWithMarker(this.#client, path, [check], {
-        signal,
-        needsMarkerStat: true,
-      })
+      const joined = commitWithMarker(this.#client, path, [check], { signal, needsMarkerStat: true })
+      // Nothing is lost with a member that has given up, so it does not wait for the outcome.
+      const { marker } = await orAborted(joined, signal, { operation: 'doubleBarrier.enter', path: this.path })
       if (marker === undefined) return undefined
       return { round, name, path, owner: marker.ephemeralOwner }
     } catch (error) {
       const cause = causeAt(error, 0)
       if (cause instanceof BadVersionError || cause instanceof NoNodeError) return undefined
-      if (!(error instanceof AmbiguousResultError)) throw error
+      if (!(error instanceof AmbiguousResultError)) {
+        deleteMarker(this.#client, path)
+        throw error
+      }
       // The session expired, and its znode with it; the other members may have counted that znode before.
       lostRound.lost = { round, owner: this.#client.session.id }
       await this.#withdraw(path, signal)
