@@ -313,6 +313,30 @@ describe('an announcement', () => {
     expect(await line()).toEqual([])
   })
 
+  it('is removed by a participant that is stopped before it has a znode again', async () => {
+    const stop = new AbortController()
+    const terms = of(a, 'one', true).leadership({ signal: stop.signal })
+    const { path } = (await run(terms.next())).value!
+    const again = terms.next()
+    await world.advance(50)
+    // From here on no reply arrives at the participant.
+    const held: (() => void)[] = []
+    world.faults.toClient = (chunk, connection) => {
+      if (connection !== world.connections[0]) return chunk
+      held.push(() => connection.deliver(chunk))
+      return undefined
+    }
+    await run(b.delete(path))
+    held.shift()!()
+    await world.settle()
+    stop.abort()
+    delete world.faults.toClient
+    for (const deliver of held) deliver()
+    expect((await run(again)).done).toBe(true)
+    await world.settle()
+    expect(await line()).toEqual([])
+  })
+
   it('of a leader whose znode was deleted is replaced by that of the next leader', async () => {
     const one = await first(of(a, 'one', true))
     const rest = of(b, 'two', true).leadership()

@@ -337,7 +337,7 @@ class LeadershipTerm {
     return entry
   }
 
-  /** Waits until the leadership has ended and, if it was resigned, its entry is removed. */
+  /** Waits until the leadership has ended and, if its entry does not stay in the queue, is removed with what belongs to it. */
   async waitForEnd(): Promise<void> {
     const handle = this.#handle!
     if (!handle.signal.aborted) {
@@ -347,7 +347,10 @@ class LeadershipTerm {
     }
     const { reason } = handle.signal.reason as LostError
     if (reason === 'released') await handle.release()
-    if (reason !== 'suspended' && reason !== 'leasePassed') this.#entry = undefined
+    if (reason === 'suspended' || reason === 'leasePassed') return
+    const entry = this.takeEntry()
+    // What belongs to an entry that another client has deleted is left.
+    if (entry !== undefined && reason === 'nodeDeleted') await this.#resign(entry)
   }
 
   /** Resigns and removes the queue entry. */
