@@ -112,7 +112,10 @@ export class DoubleBarrier {
       const check = { op: 'check', path: this.path, version } as const
       const joined = commitWithMarker(this.#client, path, [check], { signal, needsMarkerStat: true })
       // Nothing is lost with a member that has given up, so it does not wait for the outcome.
-      const { marker } = await orAborted(joined, signal, { operation: 'doubleBarrier.enter', path: this.path })
+      const { marker } = await orAborted(joined, signal, {
+        operation: 'doubleBarrier.enter',
+        path: this.path,
+      })
       if (marker === undefined) return undefined
       return { round, name, path, owner: marker.ephemeralOwner }
     } catch (error) {
