@@ -748,7 +748,7 @@ export class LearnerRole implements ActiveRole {
     this.#clients.pipeline.syncWithLeader(0n, () => (this.#hasCaughtUp = true))
   }
 
-  /** A change of the members that was lost with its leader must not bind this server in elections, nor come back when it leads. */
+  /** Forgets a change of the members that was lost with its leader: it must not bind this server in elections, nor return when it leads. */
   #forgetLostChange(epoch: number): void {
     const { membership, database, platform, configurationChanged, failed } = this.#context
     const version = membership.proposed?.version

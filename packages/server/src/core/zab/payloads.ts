@@ -310,16 +310,8 @@ const readInt = (bytes: Uint8Array, at: number): number =>
  * the type is read. Throws a `ProtocolError` if the configuration is invalid.
  */
 export function proposedConfiguration(payload: Uint8Array): EnsembleConfiguration | undefined {
-  const at = TYPE_OFFSET
-  // The last byte of the type tells nearly all other transactions apart.
-  if (
-    payload[at + 3] !== OpCode.reconfig ||
-    payload[at] !== 0 ||
-    payload[at + 1] !== 0 ||
-    payload[at + 2] !== 0
-  )
-    return undefined
-  const reader = new Reader(payload, at + 4)
+  if (readInt(payload, TYPE_OFFSET) !== OpCode.reconfig) return undefined
+  const reader = new Reader(payload, TYPE_OFFSET + TYPE_BYTES)
   reader.string()
   const text = reader.buffer() ?? new Uint8Array(0)
   return decodeConfiguration(readText(text, 0, text.length))
