@@ -106,7 +106,7 @@ export const connectionRows = {
     defaultText: 'three quarters of the memory of the container or machine',
     apacheDefault: 'no such limit',
     description:
-      'Memory of the process above which no write may make the data larger: creations, and longer data, are refused with QuotaExceeded until there is room. The leader decides. Above nine tenths of the heap they are refused too.',
+      'Memory of the process above which no write may make the data larger: creations, and longer data, are refused with QuotaExceeded until there is room. What is deleted makes room once it is collected: within seconds under load, up to half a minute later on an idle server. The leader decides. Above nine tenths of the heap they are refused too.',
   }),
   maxCnxns: row({
     group: requests,
