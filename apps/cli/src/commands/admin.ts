@@ -128,10 +128,14 @@ async function listSettings(context: Context, keys: readonly string[], flags: Se
   else printTable(io, ['key', 'value', 'unit', 'origin', 'at the start', 'may change'], chosen.map(row))
 }
 
-const row = ({ key, value, unit, origin, atStart, changeable, withheld }: Setting): string[] =>
-  [key, withheld ? '(not shown)' : (value ?? '-'), unit, origin, atStart ?? '', changeable ? 'yes' : ''].map(
-    safeLine,
-  )
+const row = ({ key, value, unit, origin, atStart, changeable, withheld }: Setting): string[] => [
+  key,
+  withheld ? '(not shown)' : (value ?? '-'),
+  unit,
+  origin,
+  atStart ?? '',
+  changeable ? 'yes' : '',
+]
 
 async function changeSettings(
   context: Context,

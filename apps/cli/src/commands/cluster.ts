@@ -129,7 +129,7 @@ function explainPlan({ io }: Context, { level, finalized, members, obstacles }: 
     members.map(({ id, release, obstacle }) => [
       String(id),
       release === null ? '-' : String(release),
-      safeLine(obstacle ?? ''),
+      obstacle ?? '',
     ]),
     (_, column) => (column === 2 ? 'bad' : undefined),
   )

@@ -11,7 +11,6 @@ import {
   type KeptFlags,
   type NamedContext,
 } from '../session/named-contexts.ts'
-import { safeLine } from '../text/bytes.ts'
 import { printTable } from '../text/table.ts'
 
 interface ProgramFlags extends KeptFlags {
@@ -81,7 +80,7 @@ export const contexts: CommandModule = (program, { io }) => {
         note(io, `no contexts in ${contextFilePath(environment)}`)
       } else {
         const mark = (name: string): string => (name === file.current ? '*' : '')
-        const rows = entries.map(([name, { server }]) => [mark(name), safeLine(name), safeLine(server)])
+        const rows = entries.map(([name, { server }]) => [mark(name), name, server])
         printTable(io, ['', 'name', 'server'], rows)
       }
     })

@@ -1,7 +1,6 @@
 import { integer } from '../arguments.ts'
 import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { printJson } from '../io.ts'
-import { safeLine } from '../text/bytes.ts'
 import { printTable } from '../text/table.ts'
 
 interface SubtreeUsage {
@@ -42,7 +41,7 @@ export const du: CommandModule = (program, { io, options, session }) => {
       const sorted = found.toSorted((a, b) => b.bytes - a.bytes || b.nodes - a.nodes)
       if (options().json) for (const use of sorted) printJson(io, use)
       else {
-        const rows = sorted.map(({ bytes, nodes, path }) => [String(bytes), String(nodes), safeLine(path)])
+        const rows = sorted.map(({ bytes, nodes, path }) => [String(bytes), String(nodes), path])
         printTable(io, ['bytes', 'nodes', 'path'], rows)
       }
       unreadable.failIfAny()

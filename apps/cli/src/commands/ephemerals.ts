@@ -1,6 +1,5 @@
 import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { printJson } from '../io.ts'
-import { safeLine } from '../text/bytes.ts'
 import { printTable } from '../text/table.ts'
 
 /** `zabra ephemerals`: lists ephemeral nodes with their sessions. */
@@ -23,7 +22,7 @@ export const ephemerals: CommandModule = (program, { io, options, session }) => 
           const owner = `0x${BigInt.asUintN(64, node.stat.ephemeralOwner).toString(16)}`
           const since = new Date(node.stat.ctime).toISOString()
           if (json) printJson(io, { owner, since, path: node.path })
-          else rows.push([owner, since, safeLine(node.path)])
+          else rows.push([owner, since, node.path])
         }
       })
       if (rows.length > 0) printTable(io, ['session', 'since', 'path'], rows)

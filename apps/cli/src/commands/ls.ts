@@ -26,7 +26,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
         for await (const node of nodes) {
           const name = recursive ? node.path : node.path.slice(node.path.lastIndexOf('/') + 1)
           if (json) printJson(io, node.stat && stat ? { name, ...statJson(node.stat) } : name)
-          else if (node.stat && stat) rows.push([...row(node.stat), safeLine(name)])
+          else if (node.stat && stat) rows.push([...row(node.stat), name])
           else print(io, safeLine(name))
         }
         if (rows.length > 0)

@@ -79,11 +79,9 @@ async function list(context: Context, flags: AdminFlags): Promise<void> {
   if (options().json) return printJson(io, found)
   const rows = found.members.map(({ id, role, addresses, client }) => [
     String(id),
-    safeLine(role),
-    addresses
-      .map(({ host, quorumPort, electionPort }) => `${safeLine(host)}:${quorumPort}:${electionPort}`)
-      .join('|'),
-    client === null ? '-' : `${safeLine(client.host)}:${client.port}`,
+    role,
+    addresses.map(({ host, quorumPort, electionPort }) => `${host}:${quorumPort}:${electionPort}`).join('|'),
+    client === null ? '-' : `${client.host}:${client.port}`,
   ])
   printTable(io, ['id', 'role', 'quorum and election', 'clients'], rows)
 }

@@ -7,7 +7,6 @@ import { printJson } from '../io.ts'
 import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'
 import { RequestError } from '../session/request-error.ts'
 import type { Client } from '@zabra/client'
-import { safeLine } from '../text/bytes.ts'
 import { QUOTA_ROOT } from '../text/quota.ts'
 import { printTable } from '../text/table.ts'
 
@@ -31,7 +30,7 @@ function list(command: Command, { io, options, session }: Context): void {
         return
       }
       const rows = quotas.map(({ path, limits, used }) => [
-        safeLine(path),
+        path,
         String(used.count),
         formatLimit(limits.count),
         formatLimit(limits.countHardLimit),

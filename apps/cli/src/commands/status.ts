@@ -5,7 +5,6 @@ import { fourLetterWord, type ServerAddress } from '@zabra/client'
 import { resolveServers, formatServer } from '../session/address.ts'
 import type { ClientTransport } from '../session/transport.ts'
 import { isNotServing, isNotWhitelisted } from '../session/four-letter-word.ts'
-import { safeLine } from '../text/bytes.ts'
 import type { Style } from '../text/style.ts'
 import { printTable } from '../text/table.ts'
 
@@ -228,4 +227,4 @@ const row = (member: Member): string[] =>
     member.nodes,
     member.version,
     member.health,
-  ].map((cell) => safeLine(cell ?? '-'))
+  ].map((cell) => cell ?? '-')

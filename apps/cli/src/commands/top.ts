@@ -5,7 +5,6 @@ import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import type { AdminClient } from '../session/admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
-import { safeLine } from '../text/bytes.ts'
 import { painter } from '../text/style.ts'
 import { printTable } from '../text/table.ts'
 
@@ -101,7 +100,7 @@ const read = (admin: AdminClient, { by, sort, limit }: Flags): Promise<Top> =>
 function rows({ windowMs, operations: all, entries }: Top): string[][] {
   const perSecond = (value: number): string => ((value * 1000) / Math.max(1, windowMs)).toFixed(1)
   return entries.map(({ key, operations, bytes, timeMs }) => [
-    safeLine(key),
+    key,
     perSecond(operations),
     `${((100 * operations) / Math.max(1, all)).toFixed(1)} %`,
     perSecond(bytes),

@@ -29,8 +29,8 @@ export const upgrade: CommandModule = (program, context) => {
         const rows = order.map(({ id, participant, state, softwareVersion }) => [
           String(id),
           participant ? 'voter' : 'observer',
-          safeLine(state),
-          safeLine(softwareVersion?.split(',')[0] ?? '-'),
+          state,
+          softwareVersion?.split(',')[0] ?? '-',
         ])
         printTable(io, ['id', 'votes', 'state', 'version'], rows)
         print(io, '', ...STEPS)

@@ -131,7 +131,7 @@ function showSteps({ io, options }: Context, steps: readonly Step[]): void {
     printTable(
       io,
       ['id', 'state', 'HTTP port', 'command'],
-      steps.map(({ id, state, url, command }) => [String(id), safeLine(state), url, safeLine(command)]),
+      steps.map(({ id, state, url, command }) => [String(id), state, url, command]),
     )
 }
 
