@@ -2,6 +2,7 @@ import {
   abandonData,
   compareStates,
   forceMembers,
+  logsIn,
   parseConfiguration,
   readMemberState,
   renumber,
@@ -32,7 +33,7 @@ interface Flags {
 /** `zabra recover`: brings back an ensemble that cannot elect a leader any more. */
 export const recover: CommandModule = (program, context) => {
   const { io, options } = context
-  // An option of a command is taken by it also behind a subcommand.
+  // The command takes the option also where it stands behind a subcommand, so all of them read it here.
   const logFolders = (): readonly string[] | undefined => command.opts<Flags>().logFolder
   const command = program
     .command('recover')
@@ -306,8 +307,8 @@ async function lacksLogs({ platform: { disk } }: Context['io'], dataDir: string)
   if (!(await disk.exists(folder))) return false
   const names = await disk.list(folder)
   const former = names.includes(SET_ASIDE) ? await disk.list(join(folder, SET_ASIDE)) : []
-  const isLog = (name: string): boolean => /^(?:\d+\.)?log\.[\da-f]+$/.test(name)
-  return snapshotsIn(names).length > 0 && ![...names, ...former].some(isLog)
+  const logs = logsIn([...names, ...former.map((name) => name.replace(/^\d+\./, ''))])
+  return snapshotsIn(names).length > 0 && logs.length === 0
 }
 
 /** Returns the id in `myid`, whose member is stopped; undefined without one. */
