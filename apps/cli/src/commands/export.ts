@@ -169,19 +169,17 @@ async function openFile(io: Io, file: string): Promise<ExportTarget> {
       ExitCode.unexpected,
     )
   })
+  const explained = (error: unknown): never => {
+    throw failure ?? error
+  }
   return {
     async write(line) {
-      if (failure === undefined && !stream.write(line))
-        await once(stream, 'drain', { signal: io.signal }).catch((error: unknown) => {
-          throw failure ?? error
-        })
       if (failure !== undefined) throw failure
+      if (!stream.write(line)) await once(stream, 'drain', { signal: io.signal }).catch(explained)
     },
     async end() {
       stream.end()
-      await finished(stream).catch((error: unknown) => {
-        throw failure ?? error
-      })
+      await finished(stream).catch(explained)
     },
     async discard() {
       stream.destroy()
