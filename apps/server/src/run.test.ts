@@ -50,7 +50,7 @@ function stage(argv: string[], overrides: Partial<Host> = {}, dataRead = Promise
     listeners: [{ key: 'clientPort', address: { host: '0.0.0.0', port: 2181 }, secure: false }],
     stats: () => ({ lastZxid: 0x1f, nodes: 7, sessions: 2 }),
     reload: async () => void state.reloads++,
-    close: () => (state.closed++, state.closing),
+    close: () => (state.closed++, state.closing.then(() => failed.resolve(undefined))),
   }
   const note = (_: object, sentence: string): void => void printed.log.push(sentence)
   const logger: Logger = { ...silentLogger, info: note, warn: note, error: note }

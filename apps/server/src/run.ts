@@ -149,7 +149,7 @@ async function serve(settings: ServerSettings, output: Logger, host: Host): Prom
       `Stopping on ${failure}: requests in progress are finished first`,
     )
     await server.close()
-    const reason = await Promise.race([server.failed, Promise.resolve()])
+    const reason = await server.failed
     if (reason !== undefined) return reportFailure(reason, 'stopped', logger, host)
     logger.info({ id: 'program.stopped' }, 'Stopped; everything is on disk')
     return ExitCode.ok
@@ -161,8 +161,8 @@ async function serve(settings: ServerSettings, output: Logger, host: Host): Prom
 }
 
 /**
- * Takes the signals to reload and to log more, also before the server has started: each ends a process that does not listen to it. What it
- * has read by then is read again once it has `started`.
+ * Takes the signals to reload and to log more, also before the server has started: each ends a process that does not listen to it. A reload
+ * that is asked for before then begins with `started`.
  */
 function takeOtherSignals(
   host: Host,
