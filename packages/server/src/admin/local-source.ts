@@ -84,17 +84,18 @@ export async function readLog(
   // No await from here to the digest: they belong together.
   const upTo = lastTransaction(target, tree.lastZxid, after)
   const facts = { upTo, nodes: tree.nodeCount, digest: digestText(tree) }
-  // Open from here on, it keeps the files.
+  // Open from here on, it keeps the files from a purge.
   const cursor = target.readHistory(after, Math.max(after, upTo))
+  const close = async (): Promise<unknown> => cursor.return?.()
   try {
     if (!(await target.hasLogAfter(after))) {
-      await cursor.return?.()
+      await close()
       return undefined
     }
     const first = await cursor.next()
-    return { ...facts, chunks: closing(cursor, encodeLog(withFirst(first, cursor))) }
+    return { ...facts, chunks: endable(encodeLog(withFirst(first, cursor)), close) }
   } catch (error) {
-    await cursor.return?.()
+    await close()
     if (error instanceof DamageError) return undefined
     throw error
   }
@@ -114,22 +115,12 @@ async function* withFirst(
   first: IteratorResult<RawTxn>,
   rest: AsyncIterableIterator<RawTxn>,
 ): AsyncGenerator<RawTxn> {
-  if (first.done === true) return
-  yield first.value
-  yield* rest
-}
-
-/** Returns chunks whose end, also before the first, closes a cursor: until then files are not purged. */
-function closing(
-  cursor: AsyncIterableIterator<RawTxn>,
-  chunks: AsyncGenerator<Uint8Array>,
-): AsyncIterable<Uint8Array> {
-  const iterator: AsyncIterator<Uint8Array> = {
-    next: () => chunks.next(),
-    async return() {
-      await cursor.return?.()
-      return chunks.return(undefined)
-    },
+  try {
+    if (first.done === true) return
+    yield first.value
+    yield* rest
+  } finally {
+    // Where this ends at the first one, `yield*` has not begun and ends nothing.
+    await rest.return?.()
   }
-  return { [Symbol.asyncIterator]: () => iterator }
 }
