@@ -16,7 +16,7 @@ export interface Exit {
 }
 
 const accessErrors = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EISDIR', 'ELOCKED', 'EIO'])
-/** Files that settings name, and targets of backups: a server uses them at its start. */
+/** Names of errors about files that settings name and about targets of backups, which a start uses. */
 const configurationErrors = new Set([
   'CertificateError',
   'TlsOptionError',

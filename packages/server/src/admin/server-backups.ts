@@ -79,7 +79,10 @@ export class ServerBackups implements WritesBackups {
     this.#targets = targets
   }
 
-  /** Opens the targets in the settings; resolves to undefined without any. Rejects with a `BackupError` for settings that cannot be used, and with a `SettingFileError` for files that they name. */
+  /**
+   * Opens the targets in the settings; resolves to undefined without any. Rejects with a `BackupError` for settings that cannot be used, and
+   * with a `SettingFileError` for files that they name.
+   */
   static async open(settings: ServerSettings, platform: Platform): Promise<ServerBackups | undefined> {
     const { backupTargets, backupKeyFile } = settings
     if (backupTargets.length === 0) return undefined
@@ -103,11 +106,11 @@ export class ServerBackups implements WritesBackups {
     const s3 = { endpoint: settings.backupS3Endpoint, region: settings.backupS3Region, credentials }
     const targets: TargetBackups[] = []
     for (const text of backupTargets) {
-      const folders = oneCallAtATime(disk)
-      const target = await openTarget(text, { ...platform, cryptography, disk: folders }, s3)
+      const targetDisk = oneCallAtATime(disk)
+      const target = await openTarget(text, { ...platform, cryptography, disk: targetDisk }, s3)
       if (target.url.startsWith('s3:')) await useSettingFile('backup.s3.credentialsFile', credentials)
       // A mounted folder may not answer for as long as its machine is away, and a start does not wait for that.
-      else void warnBesideData(target.url, folders, settings, platform)
+      else void warnBesideData(target.url, targetDisk, settings, platform)
       const store = { target, cryptography, random, key }
       targets.push(new TargetBackups(store, settings, platform))
     }
@@ -145,11 +148,11 @@ export class ServerBackups implements WritesBackups {
 /** Warns where a folder of backups is on the file system of the snapshots or the log. Never rejects. */
 async function warnBesideData(
   target: string,
-  folders: Disk,
+  targetDisk: Disk,
   { dataDir, dataLogDir }: ServerSettings,
   { disk, logger }: Pick<Platform, 'disk' | 'logger'>,
 ): Promise<void> {
-  const device = await deviceAt(folders, target.slice('file://'.length))
+  const device = await deviceAt(targetDisk, target.slice('file://'.length))
   if (device === undefined) return
   for (const folder of new Set([dataDir, dataLogDir]))
     if ((await deviceAt(disk, folder)) === device)
@@ -221,6 +224,7 @@ class TargetBackups {
   #catalog: Catalog | undefined
   /** The transaction after which the next backup reads the log, as far as is known. */
   #unsavedAfter: Zxid = 0
+  /** The read of that transaction which has no answer yet. */
   #readingEnd: Promise<void> | undefined
   #lastBackupAt = 0
   /** Whether the contents are known as they are now. */
@@ -297,7 +301,7 @@ class TargetBackups {
   }
 
   async unsavedAfter(): Promise<Zxid> {
-    // One that is still without an answer goes on: others would only wait behind it.
+    // A read that has no answer yet is shared: another one would only wait behind it.
     this.#readingEnd ??= this.#readEnd().finally(() => (this.#readingEnd = undefined))
     await this.#within(ANSWER_MS, this.#readingEnd)
     return this.#unsavedAfter

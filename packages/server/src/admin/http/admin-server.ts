@@ -155,7 +155,10 @@ export class AdminServer {
     return this.#listener?.address
   }
 
-  /** Opens the ports. Rejects with an `HttpPortError` when a port that is set cannot be opened, and with a `SettingFileError` for a bad tokens file. */
+  /**
+   * Opens the ports. Rejects with an `HttpPortError` when a port that is set cannot be opened, and with a `SettingFileError` for a bad
+   * tokens file.
+   */
   async listen(): Promise<void> {
     await useSettingFile('admin.tokensFile', () => this.#readTokens())
     await this.#listenForAdmin()
