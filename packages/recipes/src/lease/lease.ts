@@ -17,14 +17,7 @@ import { throwIfAborted } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
 import { orAborted, withLimits, type WaitContext } from '../support/limits.ts'
 import { onReconnect } from '../support/on-reconnect.ts'
-import {
-  ignoreFailure,
-  isFinished,
-  isAmbiguous,
-  retryInNewSession,
-  retryUntilKnown,
-  undefinedIfMissing,
-} from '../support/retry.ts'
+import { ignoreFailure, retryInNewSession, retryUntilKnown, undefinedIfMissing } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
 import {
@@ -367,17 +360,13 @@ class TimedLease implements LeaseHandle {
    */
   async #writeReleased(): Promise<void> {
     const given = encodeGrant(expiredGrant(this.#grant))
-    for (;;) {
-      try {
-        await retryInNewSession(this.#client, () =>
-          this.#client.setData(this.path, given, { version: this.#version }),
-        )
-        return
-      } catch (error) {
-        // Done by an earlier attempt, or another holder has the lease already.
-        if (error instanceof BadVersionError || error instanceof NoNodeError) return
-        if (!isAmbiguous(error) || isFinished(this.#client)) throw error
-      }
+    try {
+      await retryUntilKnown(this.#client, () =>
+        this.#client.setData(this.path, given, { version: this.#version }),
+      )
+    } catch (error) {
+      // Done by an earlier attempt, or another holder has the lease already.
+      if (!(error instanceof BadVersionError || error instanceof NoNodeError)) throw error
     }
   }
 
