@@ -112,7 +112,7 @@ export class LeaderElection implements AsyncDisposable {
           throw closing.aborted && error instanceof AbortedError ? closed() : error
         })
         try {
-          await this.#announce(handle, entry!, stop)
+          await this.#announce(handle, stop)
           if (closing.aborted) throw closed()
           if (reasonOf(handle) === 'nodeDeleted') throw handle.signal.reason
         } catch (error) {
@@ -223,14 +223,13 @@ export class LeaderElection implements AsyncDisposable {
         // A lost leadership keeps its queue entry for the next one.
         reasonOf(handle) === 'released' ? this.#queue.remove(entry) : Promise.resolve(),
       )
-      let entry: QueueEntry | undefined
-      const grant: typeof options.grant = (own, waitedMs) => {
-        const handle = options.grant((entry = own), waitedMs)
-        term.begin(handle, own)
+      const grant: typeof options.grant = (entry, waitedMs) => {
+        const handle = options.grant(entry, waitedMs)
+        term.begin(handle, entry)
         return handle
       }
       const handle = await acquireTurn(this.#queue, { ...options, grant }, term.takeEntry())
-      await this.#announce(handle, entry!, stop)
+      await this.#announce(handle, stop)
       if (handle.isHeld) return handle
       await term.waitForEnd()
       return undefined
@@ -251,6 +250,7 @@ export class LeaderElection implements AsyncDisposable {
       prefix: prefixes[this.#queue.naming],
       policy: this.#policy,
       grant: (entry, waitedMs) => {
+        if (this.#options.announce) this.#announced.add(entry)
         const handle: EphemeralLockHandle = new EphemeralLockHandle(this.client, entry, {
           recipe: 'leadership',
           policy: this.#policy,
@@ -263,9 +263,8 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   /** Returns early when the leadership is lost meanwhile. */
-  async #announce(handle: EphemeralLockHandle, entry: QueueEntry, stop: AbortSignal): Promise<void> {
+  async #announce(handle: EphemeralLockHandle, stop: AbortSignal): Promise<void> {
     if (!this.#options.announce) return
-    this.#announced.add(entry)
     const leader = { id: this.id, token: handle.token }
     const options = { ...this.#options, signal: stop }
     const announced = announce(this.client, this.#leaderPath, handle.path, leader, options)
@@ -337,7 +336,7 @@ class LeadershipTerm {
     return entry
   }
 
-  /** Waits until the leadership has ended and, if its entry does not stay in the queue, is removed with what belongs to it. */
+  /** Waits until the leadership has ended. Removes what is left of it, unless its entry keeps its place in the queue. */
   async waitForEnd(): Promise<void> {
     const handle = this.#handle!
     if (!handle.signal.aborted) {
@@ -345,7 +344,7 @@ class LeadershipTerm {
         handle.signal.addEventListener('abort', () => resolve(), { once: true }),
       )
     }
-    const { reason } = handle.signal.reason as LostError
+    const reason = reasonOf(handle)
     if (reason === 'released') await handle.release()
     if (reason === 'suspended' || reason === 'leasePassed') return
     const entry = this.takeEntry()
@@ -358,7 +357,6 @@ class LeadershipTerm {
     const entry = this.takeEntry()
     await this.#handle?.release()
     // A lost leadership has not removed its entry.
-    const lost = (this.#handle?.signal.reason as LostError | undefined)?.reason !== 'released'
-    if (entry !== undefined && lost) await this.#resign(entry)
+    if (entry !== undefined && reasonOf(this.#handle!) !== 'released') await this.#resign(entry)
   }
 }
