@@ -168,7 +168,6 @@ async function moveToDeadLetters<T>(
   { name, data, version }: { readonly name: string; readonly data: Bytes; readonly version: number },
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const call = signal ? { signal } : {}
   const claim = `${layout.claims}/${name}`
   for (let letter = name; ;) {
     const operations: WriteOp[] = [
@@ -178,7 +177,7 @@ async function moveToDeadLetters<T>(
       { op: 'delete', path: claim },
     ]
     try {
-      return void (await client.multi(operations, call))
+      return void (await client.multi(operations, { signal }))
     } catch (error) {
       if (isAmbiguous(error) || isNewSession(client, error)) continue
       if (!(error instanceof MultiError)) throw error
@@ -186,7 +185,7 @@ async function moveToDeadLetters<T>(
       if (index < 2 && cause instanceof NoNodeError)
         await client.createMissing(
           [layout.claims, layout.dead].map((path) => ({ path, mode: layout.parents })),
-          call,
+          { signal },
         )
       // Names of items begin anew after their directory was deleted.
       else if (index === 1 && cause instanceof NodeExistsError) letter = `${name}-${uniqueName(client)}`
