@@ -143,7 +143,7 @@ export class DoubleBarrier {
 
   /**
    * `missed`: the session expired and the round opened. `again`: the session expired and the round can still be
-   * joined, or other clients have changed the barrier, and this member is none of its round.
+   * joined, or another client has changed the barrier, and this member is no longer in its current round.
    */
   async #waitUntilOpen(
     entry: Membership,

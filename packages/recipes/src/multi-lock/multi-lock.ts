@@ -30,8 +30,9 @@ export class MultiLock {
 
   /**
    * Acquires all locks in the order of their paths, so that two callers that want the same locks cannot deadlock. The
-   * limits are those of the whole. Starts again when a lock is lost with the connection while the others are waited for. The
-   * combined handle ends with the first lock that ends. On failure releases what was acquired and rejects as `acquire` of a mutex does, or with an `AggregateError` if a release failed too.
+   * limits are those of the whole. Starts again when a lock is lost with the connection while the others are waited
+   * for. The combined handle ends with the first lock that ends. On failure releases what was acquired and rejects as
+   * `acquire` of a mutex does, or with an `AggregateError` if a release failed too.
    */
   async acquire(options: AcquireOptions = {}): Promise<MultiLockHandle> {
     return (await this.#acquireEach(options, (lock, call) => lock.acquire(call)))!
