@@ -80,7 +80,8 @@ export async function runUnderLoad(
     if (children.length > newSessions)
       history.addViolation(`Ephemeral nodes outlive their sessions: ${children.join(', ')}`)
     await reader.close()
-    // No session is open while they are compared: that holds the loop of this process, with millions of znodes for longer than one lives.
+    // No session is open while the trees are compared: with millions of znodes, that holds the event loop of this process for
+    // longer than a session timeout.
     for (const difference of await treeDifferences(ensemble)) history.addViolation(difference)
     const { violations, acknowledged, unknown } = history
     return {
