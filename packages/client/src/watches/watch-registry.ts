@@ -1,4 +1,4 @@
-import { EventType, readWatcherEvent, type Reader } from '@zabra/protocol'
+import { EventType, parentOf, readWatcherEvent, type Reader } from '@zabra/protocol'
 import type { NodeEventType, Zxid } from '../types.ts'
 
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'recursive'
@@ -50,10 +50,6 @@ export function readEvent(
   const zxid = hasZxid ? (((BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0)) as Zxid) : undefined
   return { type: name, path, zxid, order: nextOrder() }
 }
-
-/** Returns the nearest ancestor of a path, of at most `length` characters. */
-const parent = (path: string, length?: number): string =>
-  path.slice(0, Math.max(1, path.lastIndexOf('/', length)))
 
 type Listeners = Map<string, Set<WatchListener>>
 const NO_LISTENERS: Partial<Record<WatchKind, Listeners>> = Object.freeze({})
@@ -168,9 +164,10 @@ export class WatchRegistry {
   /** Adds the recursive listeners of a path and of its ancestors. */
   #addRecursiveListeners(path: string, notified: Set<WatchListener>): void {
     const { recursive } = this.#listeners
-    if (recursive === undefined || recursive.size === 0) return
-    const start = path.length > this.#longestRecursive ? parent(path, this.#longestRecursive) : path
-    for (let at = start; at.startsWith('/'); at = parent(at)) {
+    if (recursive === undefined || recursive.size === 0 || !path.startsWith('/')) return
+    const longest = this.#longestRecursive
+    const start = path.length > longest ? parentOf(path.slice(0, longest + 1)) : path
+    for (let at = start; ; at = parentOf(at)) {
       for (const listener of recursive.get(at) ?? []) notified.add(listener)
       if (at === '/') return
     }
