@@ -1,6 +1,6 @@
 import { channel, tracingChannel } from '@zabra/runtime/node/dial'
-import type { Instrumentation, RequestEndCallback, RequestInfo } from '../instrumentation.ts'
-import { callObserver } from '../session/observe.ts'
+import type { Instrumentation, RequestInfo } from '../instrumentation.ts'
+import { observeRequest } from '../session/observe.ts'
 import type { StateChange, Zxid } from '../types.ts'
 
 /** The context of one request on the tracing channel `zookeeper:request`. */
@@ -44,9 +44,8 @@ const traceAndForward =
   (next: Instrumentation | undefined): NonNullable<Instrumentation['request']> =>
   (info) => {
     const own = traceRequest(info)
-    let other: RequestEndCallback | void
     // Subscribers that have seen the start see the end, whatever the hook of the user does.
-    callObserver(() => (other = next?.request?.(info)))
+    const other = next && observeRequest(next, () => info, undefined)
     return (end) => {
       own?.(end)
       other?.(end)
