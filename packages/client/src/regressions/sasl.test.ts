@@ -17,11 +17,15 @@ function saslServer(world: ManualWorld): void {
   }
 }
 
-it('a SASL exchange whose connection broke does not take a reply of the next connection', async () => {
-  const world = await ManualWorld.start()
-  saslServer(world)
+/** Returns logins of two steps. The second login waits in step `at` for its mechanism (a KDC, say). */
+function waitingLogins(at: number) {
   let made = 0
   let release: (token: Uint8Array) => void = () => {}
+  let fail: (reason: Error) => void = () => {}
+  const waiting = new Promise<Uint8Array>((resolve, reject) => {
+    release = resolve
+    fail = reject
+  })
   const sasl = () => {
     const mine = ++made
     let steps = 0
@@ -29,19 +33,26 @@ it('a SASL exchange whose connection broke does not take a reply of the next con
       name: 'TEST',
       step: (): Promise<Uint8Array | undefined> => {
         steps++
-        if (mine === 2 && steps === 2) return new Promise((resolve) => (release = resolve))
+        if (mine === 2 && steps === at) return waiting
         return Promise.resolve(steps === 1 ? bytes('hi') : undefined)
       },
     }
   }
+  return { sasl, release, fail, made: () => made }
+}
+
+it('a SASL exchange whose connection broke does not take a reply of the next connection', async () => {
+  const world = await ManualWorld.start()
+  saslServer(world)
+  const { sasl, release, made } = waitingLogins(2)
   const client = await world.client({ sasl })
   world.lastConnection.cut()
-  for (let i = 0; i < 100 && made < 2; i++) await world.advance(50)
+  for (let i = 0; i < 100 && made() < 2; i++) await world.advance(50)
   await world.settle()
-  // The second login waits for its mechanism (a KDC, say) when the connection breaks; the third one succeeds.
+  // The second login waits for its mechanism when the connection breaks; the third one succeeds.
   world.lastConnection.cut()
   for (let i = 0; i < 100 && client.state !== 'connected'; i++) await world.advance(50)
-  expect([made, client.state]).toEqual([3, 'connected'])
+  expect([made(), client.state]).toEqual([3, 'connected'])
   const connections = world.connections.length
   release(bytes('late'))
   await world.settle()
@@ -56,29 +67,17 @@ it.each([
 ])('a mechanism that fails %s does not close the client', async (_when, waitMs) => {
   const world = await ManualWorld.start()
   saslServer(world)
-  let made = 0
-  let fail: (reason: Error) => void = () => {}
-  const sasl = () => {
-    const mine = ++made
-    let steps = 0
-    return {
-      name: 'TEST',
-      step: (): Promise<Uint8Array | undefined> => {
-        if (mine === 2) return new Promise((_resolve, reject) => (fail = reject))
-        return Promise.resolve(steps++ === 0 ? bytes('hi') : undefined)
-      },
-    }
-  }
+  const { sasl, fail, made } = waitingLogins(1)
   const client = await world.client({ sasl })
   world.lastConnection.cut()
-  // The second login waits for its mechanism (a KDC, say) until the client gives the connection up.
-  for (let i = 0; i < 100 && made < 2; i++) await world.advance(50)
+  // The second login waits for its mechanism until the client gives the connection up.
+  for (let i = 0; i < 100 && made() < 2; i++) await world.advance(50)
   world.lastConnection.cut()
   await world.settle()
   await world.advance(waitMs)
   fail(new Error('the KDC did not answer'))
   await world.advance(5000)
-  expect([made, client.state]).toEqual([3, 'connected'])
+  expect([made(), client.state]).toEqual([3, 'connected'])
   await world.end()
 })
 
