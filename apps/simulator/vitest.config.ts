@@ -5,5 +5,11 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
-  test: { include: ['src/**/*.test.ts'], testTimeout: 600_000, hookTimeout: 60_000 },
+  test: {
+    include: ['src/**/*.test.ts'],
+    testTimeout: 600_000,
+    hookTimeout: 60_000,
+    // A worker loads the sources once for all its files.
+    isolate: false,
+  },
 })
