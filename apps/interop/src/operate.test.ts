@@ -95,12 +95,12 @@ const queriesOf = (panels: readonly Panel[]): string[] =>
   ])
 
 /**
- * A Prometheus with the configuration of docs/operate.md and the rules of this repository, but for hosts and intervals. `scrapesTwice`: with
+ * A Prometheus with the configuration of docs/monitor.md and the rules of this repository, but for hosts and intervals. `scrapesTwice`: with
  * the second job of that page, which gets OpenMetrics.
  */
 async function startPrometheus({ scrapesTwice = false } = {}) {
   const folder = scratch('prometheus')
-  const [, section] = readText('docs/operate.md').split('## Watch it with Prometheus')
+  const [, section] = readText('docs/monitor.md').split('## Watch it with Prometheus')
   const [example] = /scrape_configs:\n[^]*?(?=\n```)/.exec(section!)!
   const [secondJob] = / {2}- job_name: zookeeper-3\.10\n[^]*?(?=\n```)/.exec(section!)!
   const targets = metricsPorts.map((port) => `127.0.0.1:${port}`).join(', ')
@@ -164,7 +164,7 @@ interface Rule {
   readonly lastError?: string
 }
 
-describeWith(['prometheus'], 'a Prometheus that scrapes an ensemble as docs/operate.md says', () => {
+describeWith(['prometheus'], 'a Prometheus that scrapes an ensemble as docs/monitor.md says', () => {
   let prometheus: Awaited<ReturnType<typeof startPrometheus>>
   beforeAll(async () => {
     const client = await connect({ servers: ensemble.member(await ensemble.leader()).address })

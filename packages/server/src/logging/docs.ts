@@ -7,8 +7,8 @@ const introduction = `# Events of the log
 <!-- Generated from packages/server/src/logging: run pnpm --filter @zabra/server gen:docs. Do not edit by hand. -->
 
 Each line of the log has the \`id\` of its event and the \`part\` of the server that it comes from. Ids do not change between releases, so
-alarms can name them. Words in braces vary. [operate.md](operate.md#read-the-log) says how to set levels and formats.
-\`GET /api/v1/events\` [sends them](operate.md#follow-what-happens), but for those at the level \`debug\` and ${routine.map((id) => `\`${id}\``).join(', ')}.
+alarms can name them. Words in braces vary. [monitor.md](monitor.md#read-the-log) says how to set levels and formats.
+\`GET /api/v1/events\` [sends them](api.md#the-stream-of-events), but for those at the level \`debug\` and ${routine.map((id) => `\`${id}\``).join(', ')}.
 
 Parts: ${LOG_PARTS.map((part) => `\`${part}\``).join(', ')}.
 

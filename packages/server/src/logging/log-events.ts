@@ -433,7 +433,7 @@ export const logEvents = {
   'request.slow': warn(
     'A request was slow',
     'A request took longer than `slow.request.ms`, or a read than `slow.request.readMs`; the fields have the milliseconds of each stage.',
-    'Look at the longest stage: docs/operate.md says what each means.',
+    'Look at the longest stage: docs/api.md says what each means.',
     { isLimited: true },
   ),
   'quota.exceeded': warn(

@@ -64,7 +64,7 @@ function renderChangeable(): string {
   return `## Changes while a server runs
 
 \`PATCH /api/v1/settings\` and \`zabra admin settings\` change these in one server until its next start, which takes the file again:
-${keys.join(', ')}. [operate.md](operate.md#change-a-setting-in-an-incident) says how. All others need a restart.
+${keys.join(', ')}. [investigate.md](investigate.md#change-a-setting) says how. All others need a restart.
 
 `
 }
