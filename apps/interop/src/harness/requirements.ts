@@ -61,6 +61,7 @@ const probes = {
       ? undefined
       : 'go is absent or cannot download Porcupine; install Go 1.21 or later',
   chromium: () => (existsSync(chromium) ? undefined : `${chromium} is absent; install Debian's chromium`),
+  curl: () => (works('curl', ['--version']) ? undefined : "curl does not run; install Debian's curl"),
   cc: () => (works('cc', ['--version']) ? undefined : 'cc does not run; install a C compiler'),
   prometheus: () =>
     works('prometheus', ['--version'])
