@@ -91,7 +91,7 @@ async function freeTens(count: number): Promise<number[]> {
 
 describeWith(['curl'], 'the tutorial', () => {
   let folder: string
-  let shell: Shell
+  let shell: Shell | undefined
   let onFreePorts: (text: string) => string
 
   beforeAll(async () => {
@@ -103,12 +103,14 @@ describeWith(['curl'], 'the tutorial', () => {
         String(tens[page.indexOf(digits)]),
       )
     shell = new Shell()
-  }, 120_000)
+  }, 400_000)
 
   afterAll(() => {
+    if (shell === undefined) return
     for (const file of readdirSync(folder).filter((name) => name.endsWith('.pid'))) {
+      const id = Number(readFileSync(join(folder, file), 'utf8'))
       try {
-        process.kill(Number(readFileSync(join(folder, file), 'utf8')), 'SIGKILL')
+        if (id > 1) process.kill(id, 'SIGKILL')
       } catch {
         // It has ended.
       }
@@ -126,6 +128,7 @@ describeWith(['curl'], 'the tutorial', () => {
   })
 
   it('shows what happens, from the installation to the end', { timeout: 300_000 }, async () => {
+    const typist = shell!
     let leader = ''
     for (const [index, { before, language, code }] of blocks.entries()) {
       if (language === 'js') {
@@ -140,11 +143,11 @@ describeWith(['curl'], 'the tutorial', () => {
       const next = blocks[index + 1]
       const expected = next?.language === 'text' ? next.code : ''
       const began = Date.now()
-      let output = await shell.type(commands)
+      let output = await typist.type(commands)
       // The page says to look again.
       while (missing(expected, output).length > 0 && Date.now() - began < 60_000) {
         await pauseBetweenPolls(began)
-        output = await shell.type(commands)
+        output = await typist.type(commands)
       }
       expect(missing(expected, output), `${commands} prints ${output}`).toEqual([])
       leader = /(\d)\s+leader/.exec(output)?.[1] ?? leader

@@ -4,6 +4,8 @@ import { expect } from 'vitest'
 import { run, scratch } from './servers.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
+/** The longest pack or installation, on a busy machine too. */
+const timeoutMs = 200_000
 
 /** Installs packages of this repository from packed tarballs into an empty application, as a user does. Resolves to its folder. */
 export async function packedApp(
@@ -16,7 +18,7 @@ export async function packedApp(
     return `--filter=${(JSON.parse(manifest) as { name: string }).name}`
   })
   const pack = ['--dir', root, '--recursive', ...filters, 'pack', '--pack-destination', folder]
-  const packed = await run('pnpm', pack)
+  const packed = await run('pnpm', pack, { timeoutMs })
   expect(packed.code, packed.output).toBe(0)
   const tarballs = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
   expect(tarballs).toHaveLength(packages.length)
@@ -24,7 +26,7 @@ export async function packedApp(
   mkdirSync(app)
   writeFileSync(join(app, 'package.json'), '{ "name": "app", "private": true }')
   const args = ['--prefix', app, 'install', '--no-audit', '--no-fund']
-  const installed = await run('npm', [...args, ...tarballs.map((name) => join(folder, name))])
+  const installed = await run('npm', [...args, ...tarballs.map((name) => join(folder, name))], { timeoutMs })
   expect(installed.code, installed.output).toBe(0)
   return app
 }
