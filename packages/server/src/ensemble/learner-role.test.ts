@@ -1,9 +1,11 @@
 import { makeZxid, OpCode, writeAuthPacket, Writer } from '@zabra/protocol'
 import type { Connection, MemoryConnection } from '@zabra/runtime'
 import { holdWrites } from '@zabra/testkit'
-import { expect, it, vi } from 'vitest'
-import { NOT_FINALIZED, type FeatureState } from '../core/quorum/index.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { NOT_FINALIZED, printConfiguration, type FeatureState } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
+import { CONFIGURATION_NODE } from '../core/tree/index.ts'
+import type { Txn } from '../core/types.ts'
 import {
   encodeFeatureState,
   encodeMemberExtension,
@@ -50,6 +52,45 @@ it('a learner stops reading from its leader while its disk is behind, and resume
   expect(unread).toBeLessThan(18)
   release()
   await ensemble.until('everything', () => acknowledged.at(-1) === makeZxid(1, 80), 2000)
+})
+
+/** Sends member 1 a proposal of its leader. */
+function propose(connection: Connection, counter: number, txn: Txn): void {
+  const zxid = makeZxid(1, counter)
+  const payload = payloadOf(zxid, txn)
+  const packet = new Writer(payload.length + 64)
+  writePacket(packet, PacketType.proposal, zxid, payload)
+  connection.write(packet.take())
+}
+
+describe('a follower whose disk hangs serves its clients no longer', () => {
+  it('when its leader has closed the connection while a change of the members is written', async () => {
+    const { ensemble, connection } = await playLeader(undefined, { localSessionsEnabled: true })
+    const client = await ensemble.client(1)
+    const { disk, settings } = ensemble.member(1)
+    const text = printConfiguration({ ...settings.ensemble!, version: makeZxid(1, 1) })
+    const data = new TextEncoder().encode(text)
+    disk.replaceFile = () => new Promise(() => {})
+    propose(connection, 1, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data, version: -1 })
+    await ensemble.untilIdle()
+    connection.destroy()
+    await ensemble.until('the client is disconnected', () => client.closed, 100)
+    expect(ensemble.server(1).serving).toBe(false)
+  })
+
+  it('when it has read nothing of its leader for syncLimit', async () => {
+    const { ensemble, connection } = await playLeader(undefined, { localSessionsEnabled: true })
+    const client = await ensemble.client(1)
+    const release = holdWrites(ensemble.member(1).disk)
+    const data = new Uint8Array(MIB)
+    for (let counter = 1; counter <= 70; counter++) {
+      propose(connection, counter, { type: OpCode.setData, path: '/', data, version: counter })
+      await ensemble.untilIdle()
+    }
+    await ensemble.until('the client is disconnected', () => client.closed, 5600)
+    expect(ensemble.lines.join('\n')).toContain('it has taken nothing of what its leader sent for 5000 ms')
+    release()
+  })
 })
 
 it('a follower is not ready before it has applied what the leader had committed when it began to serve', async () => {

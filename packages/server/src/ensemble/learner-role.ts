@@ -493,11 +493,22 @@ export class LearnerRole implements ActiveRole {
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a learner', () => {
       this.#committedATickAgo = this.#committedHalfATickAgo
       this.#committedHalfATickAgo = this.#lastCommitted
-      // The heartbeats of the leader are not read during a pause.
-      if (this.#connection?.isPaused === true) this.#learner.heartbeat()
+      if (this.#connection?.isPaused === true) this.#onTickDuringPause(this.#connection)
       this.#mailbox.post({ type: 'halfTick' })
       if (!this.#hasExited) this.#scheduleTick(next)
     })
+  }
+
+  /**
+   * The heartbeats of the leader are not read during a pause, nor is its end. A leader disconnects a member that has not answered it for
+   * `syncLimit`, whose clients would read old data for as long as its disk hangs.
+   */
+  #onTickDuringPause(connection: PeerConnection): void {
+    const { platform, settings } = this.#context
+    const limitMs = settings.syncLimit * settings.tickTimeMs
+    if (this.#clients === undefined || platform.clock.monotonic() - connection.lastReceivedAt < limitMs)
+      return this.#learner.heartbeat()
+    this.#leave({ reason: `it has taken nothing of what its leader sent for ${limitMs} ms` })
   }
 
   // Work
@@ -514,6 +525,9 @@ export class LearnerRole implements ActiveRole {
       stages.committed(this.#lastCommitted, this.#context.platform.clock.monotonic())
       if (this.isSynced) this.#recordAges(work.payloads, ensemble.propagationLatency)
     } else if (work.do === 'ack' && this.#awaitsAck !== undefined) this.#recordAck(work.last)
+    // Clients are served no longer, whatever the disk has not done yet: as after a crash, the next role goes on from what is logged.
+    const endsServing = this.#clients !== undefined && (work.do === 'requestFullSync' || work.do === 'leave')
+    if (endsServing) return void this.#perform(work)
     const isSynchronous =
       work.do === 'append' || work.do === 'ack' || (work.do === 'commit' && this.#clients !== undefined)
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
