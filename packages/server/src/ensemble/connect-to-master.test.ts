@@ -26,15 +26,28 @@ const members = parseConfiguration(
     .join('\n'),
 )
 
-/** Connects observer 9 to its learner master, where server 4 leads and only the addresses in `open` accept connections. */
-async function connectObserver(seed: number, open: readonly string[]) {
+/**
+ * Connects observer 9 to its learner master, where server 4 leads and only the addresses in `open` accept connections; the others refuse
+ * them for `answersForMs` milliseconds, and do not answer from then on.
+ */
+async function connectObserver(seed: number, open: readonly string[], answersForMs = Infinity) {
   const clock = new ManualClock()
+  const startedAt = clock.monotonic()
   const tried: string[] = []
-  const connect = async ({ host, port }: Address): Promise<Connection> => {
+  const reasons: string[] = []
+  const connect = async (
+    { host, port }: Address,
+    { signal }: { signal: AbortSignal },
+  ): Promise<Connection> => {
     tried.push(`${host}:${port}`)
+    if (port === MASTER_PORT && clock.monotonic() - startedAt >= answersForMs)
+      await new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(new NetworkError('too late', 'ABORT_ERR'))),
+      )
     if (!open.includes(`${host}:${port}`)) throw new NetworkError('ECONNREFUSED', 'ECONNREFUSED')
     return { remote: { host, port } } as unknown as Connection
   }
+  const info = (facts: object): void => void reasons.push(...(facts as { reasons: string[] }).reasons)
   const context = {
     settings: {
       observerMasterPort: MASTER_PORT,
@@ -44,7 +57,7 @@ async function connectObserver(seed: number, open: readonly string[]) {
       connectRetryDelayMs: 100,
     },
     security: { network: { connect }, open: async () => new Uint8Array(0) },
-    platform: { clock, random: new SeededRandom(seed), logger: silentLogger },
+    platform: { clock, random: new SeededRandom(seed), logger: { ...silentLogger, info } },
     membership: {
       active: members,
       addressesOf: (id: ServerId) => [{ host: `h${id}`, port: 1 }],
@@ -59,7 +72,7 @@ async function connectObserver(seed: number, open: readonly string[]) {
     clock.advance(50)
     await clock.untilIdle()
   }
-  return { connected: connected!, tried }
+  return { connected: connected!, tried, reasons }
 }
 
 it('observers spread over the followers of their leader', async () => {
@@ -86,6 +99,13 @@ it('an observer connects to the leader when no follower has accepted it within a
   for (const id of [1, 2, 3])
     expect(tried.filter((each) => each === `h${id}:${MASTER_PORT}`).length).toBeGreaterThan(5)
   expect(tried).not.toContain(`h9:${MASTER_PORT}`)
+})
+
+it('an observer says what was wrong with its followers, whose last attempt had no time', async () => {
+  const { connected, reasons } = await connectObserver(1, ['h4:1'], 900)
+  expect(connected.master).toBe(4)
+  expect(reasons).toHaveLength(3)
+  for (const reason of reasons) expect(reason).toMatch(/ECONNREFUSED$/)
 })
 
 const addressOf = (port: number) => ({ host: '127.0.0.1', port })

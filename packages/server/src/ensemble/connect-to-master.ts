@@ -71,13 +71,16 @@ async function connectToFollower(
         .addressesOf(master, 'quorumPort')
         .map(({ host }) => ({ host, port: settings.observerMasterPort }))
       const timeoutMs = Math.max(1, Math.min(withinMs / followers.length, until - clock.monotonic()))
+      const endsAt = clock.monotonic() + timeoutMs
       const secure = secureFor(context, master)
       try {
         return { connection: await dial({ ...base, addresses, timeoutMs, retryForMs: 0, secure }), master }
       } catch (error) {
         // The next follower is tried, and after all of them the leader.
         if (base.signal.aborted) break
-        reasons.set(master, error instanceof Error ? error.message : String(error))
+        // What an attempt says that has run out of time is less than what was wrong with one before.
+        if (!reasons.has(master) || clock.monotonic() < endsAt)
+          reasons.set(master, error instanceof Error ? error.message : String(error))
       }
     }
     await delay(clock, base.maxRetryDelayMs, base.signal)

@@ -130,7 +130,7 @@ describe('a certificate', () => {
     const imposter = await fixture.elections(1, {
       quorumKeyStoreLocation: fixture.store('imposter', { hosts: [hostOf(4)] }),
     })
-    const settings = fixture.settings(2, { observerMasterPort: imposter.address.port, tickTimeMs: 300 })
+    const settings = fixture.settings(2, { observerMasterPort: imposter.address.port, tickTimeMs: 2000 })
     const log = new TestLogger()
     const context = {
       settings,
