@@ -8,6 +8,7 @@ const COMMANDS = '\u001b[2J\u001b]0;title\u0007\u202e'
 
 /** Answers with texts where a server of Zabra has numbers, too. */
 const ANSWERS: Readonly<Record<string, object>> = {
+  'GET /api/v1/self': { id: COMMANDS },
   'POST /api/v1/snapshots': { file: `/data/snapshot.1${COMMANDS}`, bytes: COMMANDS },
   'POST /api/v1/leader/transfer': { from: 1, leader: COMMANDS },
   'GET /api/v1/members': {

@@ -62,7 +62,7 @@ beforeAll(async () => {
       await servers.get(id)!.close()
       await start(id)
       response.end('restarted')
-    })()
+    })().catch((error: Error) => response.end(error.message))
   })
   await new Promise<void>((resolve) => control.listen(0, '127.0.0.1', resolve))
   const list = ports.map(([, , client]) => `127.0.0.1:${client}`).join(',')
@@ -168,6 +168,26 @@ describe('zabra cluster roll', () => {
     expect(asked).toEqual([`/${last}`])
   }, 60_000)
 
+  it('says who may hold a permit where a member does not come back', async () => {
+    const leader = await leaderId()
+    const id = IDS.find((one) => one !== leader)!
+    onRestart = async () => {
+      await servers.get(id)!.close()
+      throw new Error('It does not start')
+    }
+    const { code, err } = await roll('--exec', restarting(), '--from', String(id), '--ready', '0').ended
+    await start(id)
+    // The next roll needs all members.
+    while ((await roll('--exec', 'true', '--dry-run').ended).code !== 0);
+    expect([code, err]).toEqual([
+      20,
+      expect.stringMatching(
+        new RegExp(`server ${id} has not given it back: unless it has stopped, it may hold the permit`),
+      ),
+    ])
+    expect(err).toContain('ECONNREFUSED')
+  }, 60_000)
+
   it('ends the command and the drain with Ctrl-C', async () => {
     const run = roll('--exec', 'echo begun {id}; cat; sleep 600')
     await run.stdout.until(/begun/)
@@ -185,6 +205,7 @@ describe('zabra cluster roll', () => {
   it.each([
     [['--admin-of', '1=http://127.0.0.1:1'], 2, 'Expected the HTTP port of server'],
     [['--from', '9'], 2, 'There is no member 9. The members are'],
+    [['--over', '30m', '--for', '31m', '--dry-run'], 2, 'Expected --over and --for to be an hour together'],
     [['--from', 'x'], 2, 'Expected ids such as 3,2.'],
     [['--admin-pattern', 'http://{host}:8080'], 2, 'Give one of them'],
   ])('%j is refused', async (argv, exitCode, message) => {

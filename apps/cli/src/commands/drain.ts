@@ -1,7 +1,13 @@
 import type { CommandModule, Context } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
-import { drainServer, undrainServer, withDrainOptions, type DrainTimes } from '../session/drain.ts'
+import {
+  checkDrainTimes,
+  undrainServer,
+  withDrainOptions,
+  withPermit,
+  type DrainTimes,
+} from '../session/drain.ts'
 import { safeLine } from '../text/bytes.ts'
 
 interface Flags extends AdminFlags, DrainTimes {
@@ -18,7 +24,9 @@ export const drain: CommandModule = (program, context) => {
 
 async function begin(context: Context, flags: Flags): Promise<void> {
   const { io, options } = context
-  const id = await drainServer(context, openAdmin(context, flags), flags)
+  checkDrainTimes(flags)
+  const { id } = await openAdmin(context, flags).json<{ readonly id: number }>('GET', '/api/v1/self')
+  await withPermit(context, { ...flags, id }, flags, async () => {})
   const stopWithin = Math.ceil(flags.for / 1000)
   if (options().json) printJson(io, { id, seconds: stopWithin })
   else print(io, safeLine(`server ${id} may be stopped within ${stopWithin} s`))

@@ -1,19 +1,23 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { Interrupted } from '../exit-codes.ts'
 import { CommandRun } from '../testing/cli-fixture.ts'
 
 /** What was asked of the server. */
 const asked: [request: string, body: unknown][] = []
 let server: Server
 let admin: string
+/** Answers a request in place of a server that does what is asked. */
+let instead: (request: string, response: ServerResponse) => boolean
 
 beforeAll(async () => {
   server = createServer((request, response) => {
     void (async () => {
-      asked.push([`${request.method} ${request.url}`, await json(request)])
-      response.end(JSON.stringify({ id: 1 }))
+      const name = `${request.method} ${request.url}`
+      asked.push([name, request.method === 'POST' ? await json(request) : undefined])
+      if (!instead(name, response)) response.end(JSON.stringify({ id: 1 }))
     })()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -27,10 +31,21 @@ afterAll(() => {
 
 beforeEach(() => {
   asked.length = 0
+  instead = () => false
 })
 
-const drain = (...argv: string[]): CommandRun['ended'] =>
-  new CommandRun(['drain', '--admin', admin, ...argv], undefined).ended
+const start = (...argv: string[]): CommandRun =>
+  new CommandRun(['drain', '--admin', admin, ...argv], undefined)
+const drain = (...argv: string[]): CommandRun['ended'] => start(...argv).ended
+
+const names = (): string[] => asked.map(([name]) => name)
+const given = ['DELETE /api/v1/drain', 'DELETE /api/v1/stop-permit']
+
+function fail(response: ServerResponse): true {
+  response.writeHead(500, { 'content-type': 'application/problem+json' })
+  response.end('{"title": "The server has failed"}')
+  return true
+}
 
 describe('zabra drain', () => {
   it('asks for a permit that lasts for the drain and for the stop after it', async () => {
@@ -39,9 +54,69 @@ describe('zabra drain', () => {
       out: 'server 1 may be stopped within 10 s\n',
     })
     expect(asked).toEqual([
+      ['GET /api/v1/self', undefined],
       ['POST /api/v1/stop-permit', { seconds: 11 }],
       ['POST /api/v1/drain', { seconds: 0.001 }],
     ])
+  })
+
+  it('gives the permit back where the drain fails', async () => {
+    instead = (name, response) => name === 'POST /api/v1/drain' && fail(response)
+    const { code, err } = await drain('--over', '0')
+    expect([code, err]).toEqual([
+      9,
+      'zabra: server 1: gives its permit to stop back\nzabra: The server has failed.\n',
+    ])
+    expect(names().slice(2)).toEqual(['POST /api/v1/drain', ...given])
+  })
+
+  it('gives a permit back that may have been granted in an answer which was lost', async () => {
+    instead = (name, response) => name === 'POST /api/v1/stop-permit' && !!response.destroy()
+    const { code, err } = await drain()
+    expect([code, err]).toEqual([8, expect.stringContaining('gives its permit to stop back')])
+    expect(names().slice(1)).toEqual(['POST /api/v1/stop-permit', ...given])
+  })
+
+  it('gives the permit back on Ctrl-C', async () => {
+    const run = start('--over', '59m', '--for', '1s')
+    instead = (name, response) => {
+      if (name !== 'POST /api/v1/drain') return false
+      response.end('{}', () => run.stop.abort(new Interrupted('SIGINT')))
+      return true
+    }
+    expect((await run.ended).code).toBe(130)
+    expect(names().slice(-2)).toEqual(given)
+  })
+
+  it('tries again to give it back where the connection breaks', async () => {
+    let lost = 0
+    instead = (name, response) =>
+      name === 'POST /api/v1/drain'
+        ? fail(response)
+        : name === given[0] && lost++ === 0 && !!response.destroy()
+    const { code, err } = await drain('--over', '0')
+    expect([code, err]).toEqual([9, expect.not.stringContaining('has not given it back')])
+    expect(names().slice(-3)).toEqual([given[0], ...given])
+  })
+
+  it('says which server may hold a permit that it cannot give back, for how long, and what ends it', async () => {
+    instead = (name, response) => !/self|permit/.test(name) && fail(response)
+    const { code, err } = await drain('--over', '0', '--for', '10s')
+    expect(code).toBe(9)
+    expect(err).toContain(
+      `server 1 has not given it back: unless it has stopped, it may hold the permit for up to 10 s, and refuses sessions until zabra drain --end --admin ${admin}. The server has failed.`,
+    )
+  })
+
+  it('leaves alone what others do with a server that may not stop', async () => {
+    instead = (name, response) => {
+      if (name !== 'POST /api/v1/stop-permit') return false
+      response.writeHead(409)
+      response.end('{"title": "The quorum needs this server", "detail": "Try again later."}')
+      return true
+    }
+    expect((await drain('--wait', '0')).code).toBe(9)
+    expect(names()).toEqual(['GET /api/v1/self', 'POST /api/v1/stop-permit'])
   })
 
   it('refuses times that are longer together than a permit can be', async () => {

@@ -4,10 +4,15 @@ import type { Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { note, pause } from '../io.ts'
 import type { AdminClient } from './admin-client.ts'
+import { openAdmin, type AdminFlags } from './admin-options.ts'
+import { safeLine } from '../text/bytes.ts'
 
 /** Time between two requests for a permit, in milliseconds. */
 const RETRY_MS = 1000
 const MAX_MS = 3_600_000
+/** Time for giving a permit back, in milliseconds, and between two attempts. */
+const GIVE_BACK_MS = 5000
+const GIVE_BACK_RETRY_MS = 500
 
 /** Times of a drain, in milliseconds. The permit lasts for `over` and `for` together. */
 export interface DrainTimes {
@@ -17,6 +22,11 @@ export interface DrainTimes {
   readonly for: number
   /** The time over which connections of clients are closed. */
   readonly over: number
+}
+
+/** A server that is to stop, with its HTTP port. */
+export interface StoppingServer extends AdminFlags {
+  readonly id: number
 }
 
 /** Adds the options of `DrainTimes` to a command. */
@@ -40,18 +50,50 @@ export const withDrainOptions = (command: Command): Command =>
       ),
     )
 
-/** Waits for the permit to stop a server, and moves its clients to others. Resolves to the id of the server. */
-export async function drainServer(context: Context, admin: AdminClient, times: DrainTimes): Promise<number> {
-  const { io } = context
-  const permitMs = times.over + times.for
-  if (permitMs > MAX_MS)
+/** Throws a `UsageError` for times that are longer together than a permit can be. */
+export function checkDrainTimes(times: DrainTimes): void {
+  if (times.over + times.for > MAX_MS)
     throw new UsageError(
       'Expected --over and --for to be an hour together at most, the longest time of a permit to stop, got more.',
     )
-  const id = await awaitPermit(context, admin, Math.ceil(permitMs / 1000), times.wait)
-  await admin.json('POST', '/api/v1/drain', { body: { seconds: times.over / 1000 } })
-  await pause(io, times.over)
-  return id
+}
+
+/**
+ * Waits for the permit to stop a server, moves its clients to others, and runs `work`. Where that fails or the program is to end, the
+ * permit is given back, or else a note says that the server may hold it.
+ */
+export async function withPermit(
+  context: Context,
+  server: StoppingServer,
+  times: DrainTimes,
+  work: () => Promise<void>,
+): Promise<void> {
+  const seconds = Math.ceil((times.over + times.for) / 1000)
+  const admin = openAdmin(context, server)
+  const orGiveBack = async <T>(
+    step: Promise<T>,
+    mayBeHeld: (error: unknown) => boolean = () => true,
+  ): Promise<T> => {
+    try {
+      return await step
+    } catch (error) {
+      if (mayBeHeld(error)) await giveBack(context, server, seconds)
+      throw error
+    }
+  }
+  // The leader may have granted a request that was not answered.
+  const ask = (): Promise<Permit> =>
+    orGiveBack(
+      admin.json('POST', '/api/v1/stop-permit', { body: { seconds }, accepts: [200, 409, 503] }),
+      (error) => !isAnswer(error),
+    )
+  await awaitPermit(context, times.wait, ask)
+  const stop = async (): Promise<void> => {
+    await admin.json('POST', '/api/v1/drain', { body: { seconds: times.over / 1000 } })
+    await pause(context.io, times.over)
+    await work()
+  }
+  await orGiveBack(stop())
 }
 
 /** Lets a server accept sessions again, and gives its permit to stop back. */
@@ -60,20 +102,38 @@ export async function undrainServer(admin: AdminClient): Promise<void> {
   await admin.json('DELETE', '/api/v1/stop-permit')
 }
 
-/** Asks until the leader gives a permit. Resolves to the id of the server; rejects with a `Failure` when it has not in time. */
-async function awaitPermit(
-  { io }: Context,
-  admin: AdminClient,
-  seconds: number,
-  waitMs: number,
-): Promise<number> {
+/** Gives the permit of a server back, also after Ctrl-C. Writes a note where it cannot. */
+async function giveBack(context: Context, server: StoppingServer, seconds: number): Promise<void> {
+  const signal = AbortSignal.timeout(GIVE_BACK_MS)
+  const io = { ...context.io, signal }
+  const admin = openAdmin({ ...context, io }, server)
+  const name = safeLine(`server ${server.id}`)
+  note(io, `${name}: gives its permit to stop back`)
+  let reason = ''
+  while (!signal.aborted)
+    try {
+      return await undrainServer(admin)
+    } catch (error) {
+      if (!signal.aborted) reason = error instanceof Error ? error.message : String(error)
+      if (isAnswer(error)) break
+      await pause(io, GIVE_BACK_RETRY_MS).catch(() => {})
+    }
+  note(
+    io,
+    `${name} has not given it back: unless it has stopped, it may hold the permit for up to ${seconds} s, and refuses sessions until zabra drain --end --admin ${admin.url.origin}. ${reason || `There was no answer within ${GIVE_BACK_MS} ms.`}`,
+  )
+}
+
+/** Whether a request failed with an answer of the server. */
+const isAnswer = (error: unknown): boolean =>
+  error instanceof Failure && error.exitCode !== ExitCode.connection
+
+/** Asks until the leader gives a permit. Rejects with a `Failure` when it has not in time. */
+async function awaitPermit({ io }: Context, waitMs: number, ask: () => Promise<Permit>): Promise<void> {
   const until = performance.now() + waitMs
   for (let reason = ''; ;) {
-    const { id, detail = '' } = await admin.json<Permit>('POST', '/api/v1/stop-permit', {
-      body: { seconds },
-      accepts: [200, 409, 503],
-    })
-    if (id !== undefined) return id
+    const { id, detail = '' } = await ask()
+    if (id !== undefined) return
     if (detail !== reason) note(io, `waits: ${detail}`)
     reason = detail
     const left = until - performance.now()

@@ -8,14 +8,12 @@ import type { AdminClient } from './admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from './admin-options.ts'
 import { safeLine } from '../text/bytes.ts'
 import { printTable } from '../text/table.ts'
-import { drainServer, undrainServer, withDrainOptions, type DrainTimes } from './drain.ts'
+import { checkDrainTimes, withDrainOptions, withPermit, type DrainTimes } from './drain.ts'
 import { planUpgrade, type UpgradedCluster, type UpgradedMember } from './upgrade-plan.ts'
 
 /** Time between two questions whether a member is back, in milliseconds. */
 const POLL_MS = 500
 const MAX_MS = 86_400_000
-/** Time for ending the drain of a server that was not restarted. */
-const GIVE_BACK_MS = 5000
 
 interface Flags extends AdminFlags, DrainTimes {
   readonly exec: string
@@ -75,6 +73,7 @@ is needed. The command has no input; its exit code has to be 0.`
 
 async function run(context: Context, flags: Flags): Promise<void> {
   const { io, options } = context
+  checkDrainTimes(flags)
   const steps = await planSteps(context, flags)
   if (flags.dryRun === true) return showSteps(context, steps)
   for (const [index, step] of steps.entries()) {
@@ -144,20 +143,15 @@ async function restart(context: Context, step: Step, flags: Flags): Promise<void
       `Expected server ${id} at ${url}, got server ${self.id}. Name the HTTP port of each member.`,
       ExitCode.refused,
     )
-  try {
-    const begun = await stopAndStart(context, step, flags)
+  note(context.io, `server ${id}: waits for the permit to stop`)
+  await withPermit(context, { id, admin: url }, flags, async () => {
+    const begun = await runCommand(context, step)
     await untilReady(context, admin, { id, begun, withinMs: flags.ready })
-  } catch (error) {
-    await giveBack(context, url, self.uptimeMs)
-    throw error
-  }
+  })
 }
 
-/** Drains a server and runs its command. Resolves to when that began, on the clock of `performance`. */
-async function stopAndStart(context: Context, { id, url, command }: Step, flags: Flags): Promise<number> {
-  const { io, options } = context
-  note(io, `server ${id}: waits for the permit to stop`)
-  await drainServer(context, openAdmin(context, { admin: url }), flags)
+/** Runs the command of a server. Resolves to when that began, on the clock of `performance`. */
+async function runCommand({ io, options }: Context, { id, command }: Step): Promise<number> {
   note(io, `server ${id}: runs ${safeLine(command)}`)
   const begun = performance.now()
   // Standard output has JSON alone.
@@ -167,14 +161,6 @@ async function stopAndStart(context: Context, { id, url, command }: Step, flags:
   if (code !== 0)
     throw new Failure(`The command for server ${id} has exited with ${code}.`, ExitCode.unexpected)
   return begun
-}
-
-/** Ends the drain of a server that runs on, also after Ctrl-C. */
-async function giveBack(context: Context, url: string, uptimeMs: number): Promise<void> {
-  const io = { ...context.io, signal: AbortSignal.timeout(GIVE_BACK_MS) }
-  const admin = openAdmin({ ...context, io }, { admin: url })
-  const self = await admin.json<Self>('GET', '/api/v1/self').catch(() => undefined)
-  if (self !== undefined && self.uptimeMs >= uptimeMs) await undrainServer(admin).catch(() => {})
 }
 
 /** What a server says of itself. */
