@@ -1,8 +1,10 @@
-import { SeededRandom } from '@zabra/runtime'
+import { ManualClock, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { parseConfiguration } from '../core/quorum/index.ts'
 import { TestServer } from '../testing/test-server.ts'
+import type { StopPermitRequest } from '../core/zab/index.ts'
 import type { Member } from './member.ts'
+import { StopPermit } from './stop-permits.ts'
 import { Ensemble } from './testing/ensemble.ts'
 
 /** Simulated histories; `ZABRA_PERMIT_SEEDS` asks for more of them. */
@@ -100,6 +102,18 @@ describe('a permit to stop', () => {
     await ensemble.member(second!).http.request('/api/v1/stop-permit', { method: 'DELETE' })
     await ensemble.advance(100)
     expect(await statusOf(ensemble, first!)).toBe(200)
+  })
+
+  it('is not held by a member that has given it back before the leader has answered', async () => {
+    const sent: StopPermitRequest[] = []
+    const permit = new StopPermit(new ManualClock(), 1000)
+    permit.connect({ send: (request) => void sent.push(request) })
+    const asked = permit.request(60_000)
+    permit.release()
+    permit.answered({ number: sent[0]!.number, isGranted: true, missing: [], stopping: [] })
+    expect(await asked).toEqual({ unavailable: 'the permit was given back before the leader answered' })
+    expect(permit.isHeld).toBe(false)
+    expect(sent.at(-1)).toEqual({ number: 0, forMs: 0 })
   })
 
   it('is refused while the leader has not heard the others for two ticks', async () => {

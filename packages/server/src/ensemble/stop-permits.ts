@@ -122,9 +122,10 @@ export class StopPermit {
     })
   }
 
-  /** Gives the permit back. */
+  /** Gives the permit back, also one that the leader has yet to grant. */
   release(): void {
     this.#until = -Infinity
+    this.#pending.fail('the permit was given back before the leader answered')
     this.#channel?.send({ number: 0, forMs: 0 })
   }
 
