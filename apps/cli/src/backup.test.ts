@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -162,6 +162,31 @@ describe('zabra backup', () => {
     await succeed('backup', 'get', folder)
     expect(await succeed('export', '/got', '--from', folder)).toContain('"data":"value"')
     expect((await run(['backup', 'get', folder])).err).toContain('exists already. Name a new folder.')
+  })
+
+  it('writes no files of a backup that is damaged', async () => {
+    await succeed('backup', 'now')
+    await stage.zk.create('/in-the-log')
+    await succeed('backup', 'now', '--log-only')
+    for (const log of readdirSync(join(target, 'log'))) truncateSync(join(target, 'log', log), 100)
+    const folder = join(stage.folder, `damaged-${number}`)
+    const { code, err } = await run(['backup', 'get', folder])
+    expect([code, err]).toEqual([17, expect.stringContaining('cannot be used')])
+    expect(existsSync(folder)).toBe(false)
+  })
+
+  it('leaves no part of a backup that cannot be written to its end', async () => {
+    const key = join(stage.folder, `log-${number}.key`)
+    writeFileSync(key, '6b'.repeat(32))
+    await succeed('backup', 'now')
+    await stage.zk.create('/in-the-sealed-log')
+    await succeed('backup', 'now', '--log-only', '--key-file', key)
+    const folder = join(stage.folder, `partial-${number}`)
+    const { code, err } = await run(['backup', 'get', folder])
+    expect([code, err]).toEqual([1, expect.stringContaining('got no key')])
+    expect(readdirSync(folder)).toEqual([])
+    await succeed('backup', 'get', folder, '--key-file', key)
+    expect(readdirSync(folder)).toEqual(['version-2'])
   })
 
   it('writes the log of a moment up to that moment only', async () => {

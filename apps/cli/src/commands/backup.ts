@@ -6,7 +6,6 @@ import {
   logFilesOf,
   manifestName,
   openFile,
-  openPiece,
   parseRetention,
   prune,
   removeBackups,
@@ -20,9 +19,10 @@ import {
   type Manifest,
   type SnapshotManifest,
 } from '@zabra/server/backup'
+import { VERSION_FOLDER } from '@zabra/server/files'
 import type { DiskReader } from '@zabra/runtime'
 import { createWriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Context, CommandModule } from '../context.ts'
@@ -256,24 +256,69 @@ function failFor(defects: readonly BackupDefect[]): void {
 async function get({ io, options }: Context, folder: string, flags: StoreFlags & MomentFlags): Promise<void> {
   const store = await openStore(io, flags)
   const { chain, upTo } = await findMoment(store, flags)
-  const path = join(folder, 'version-2')
-  await mkdir(path, { recursive: true, mode: 0o700 })
-  const files: [name: string, open: () => Promise<DiskReader>][] = [
-    [chain.snapshot.file, () => openPiece(store, chain.snapshot)],
+  const path = join(folder, VERSION_FOLDER)
+  await rejectFiles(path)
+  const files: BackupFile[] = [
+    { name: chain.snapshot.file, manifest: chain.snapshot },
+    ...(await logFilesOf(store, chain, upTo)),
   ]
-  for (const file of await logFilesOf(store, chain, upTo))
-    files.push([file.name, () => openFile(store, file)])
-  for (const [name, open] of files) await fetchPiece(await open(), join(path, name))
-  if (options().json) printJson(io, { folder, files: files.map(([name]) => name), upTo: hex(upTo) })
-  else print(io, ...files.map(([name]) => join(path, name)))
+  await rejectDefects(io, store, files)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  // Under another name until all of it is there: a part of a backup would be taken for data.
+  const partial = await mkdtemp(join(folder, 'partial-'))
+  try {
+    for (const file of files) await fetchPiece(io, await openFile(store, file), join(partial, file.name))
+    await rename(partial, path)
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true })
+    throw error
+  }
+  if (options().json) printJson(io, { folder, files: files.map(({ name }) => name), upTo: hex(upTo) })
+  else print(io, ...files.map(({ name }) => join(path, name)))
 }
 
-async function fetchPiece(reader: DiskReader, path: string): Promise<void> {
+/** A file of a data folder that a backup gives. */
+type BackupFile = Awaited<ReturnType<typeof logFilesOf>>[number]
+
+/** Rejects with a `Failure` where a piece of a backup is not as it was written: its copy would be taken for data. */
+async function rejectDefects(
+  io: Context['io'],
+  store: BackupStore,
+  files: readonly BackupFile[],
+): Promise<void> {
+  const bar = progress(io, 'Checking', 'files', files.length)
   try {
-    await pipeline(copies(chunksOf(reader)), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+    const manifests = files.map(({ manifest }) => manifest)
+    for await (const { defect } of counted(verifyPieces(store, manifests), bar)) {
+      io.signal.throwIfAborted()
+      if (defect !== undefined) failFor([defect])
+    }
+  } finally {
+    bar.stop()
+  }
+}
+
+/** Rejects with a `UsageError` where a folder has files. */
+async function rejectFiles(path: string): Promise<void> {
+  const [name] = await readdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  if (name !== undefined) throw new UsageError(`${join(path, name)} exists already. Name a new folder.`)
+}
+
+async function fetchPiece({ signal }: Context['io'], reader: DiskReader, path: string): Promise<void> {
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
+  try {
+    await pipeline(copies(chunksOf(reader)), file, { signal })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    throw new UsageError(`${path} exists already. Name a new folder.`)
+    signal.throwIfAborted()
+    const { code, syscall } = error as NodeJS.ErrnoException
+    if (syscall === undefined) throw error
+    throw new Failure(
+      `Cannot write to ${path} (${code}). Make room, or name another folder.`,
+      ExitCode.unexpected,
+    )
   }
 }
 
