@@ -1,5 +1,7 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { nodePlatform } from '@zabra/runtime/node'
+import { lockFolder } from '@zabra/server/files'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CommandRun, setupStage, stage, type RunResult } from './testing/cli-fixture.ts'
 
@@ -94,6 +96,19 @@ describe('zabra recover force', () => {
     expect(readdirSync(join(former, 'version-2')).toSorted()).toEqual(['distrusted', 'set-aside'])
   })
 
+  it('asks for the folder of the logs that zoo.cfg names, where only old logs are set aside beside the data', async () => {
+    const copy = join(stage.folder, 'once-together')
+    cpSync(data, copy, { recursive: true })
+    const folder = join(copy, 'version-2')
+    mkdirSync(join(folder, 'set-aside'), { recursive: true })
+    const log = readdirSync(folder).find((name) => name.startsWith('log.'))!
+    renameSync(join(folder, log), join(folder, 'set-aside', `1.${log}`))
+    const split = join(stage.folder, 'split.cfg')
+    writeFileSync(split, `dataDir=${copy}\ndataLogDir=/var/log/zookeeper\n${readFileSync(config, 'utf8')}`)
+    const { err, code } = await run('recover', 'force', copy, '--members', '3', '--config', split)
+    expect([code, err]).toEqual([2, expect.stringContaining('which its zoo.cfg says is /var/log/zookeeper')])
+  })
+
   it('is refused, explanation included, while it does not know whom to ask', async () => {
     const { err, code } = await run('recover', 'force', data, '--members', '3')
     expect([code, err]).toEqual([2, expect.stringContaining('Name the zoo.cfg of this member with --config')])
@@ -132,5 +147,52 @@ describe('zabra recover force', () => {
   ])('%j is refused', async (flags, exitCode, message) => {
     const { err, code } = await run('recover', 'force', data, '--config', config, ...flags)
     expect([code, err]).toEqual([exitCode, expect.stringContaining(message)])
+  })
+})
+
+describe('zabra recover adopt', () => {
+  it('leaves no log behind in a folder of its own', async () => {
+    const [split, logs] = ['adopt-split', 'adopt-logs'].map((name) => join(stage.folder, name))
+    cpSync(data, split!, { recursive: true })
+    const log = readdirSync(join(data, 'version-2')).find((name) => name.startsWith('log.'))!
+    mkdirSync(join(logs!, 'version-2'), { recursive: true })
+    renameSync(join(split!, 'version-2', log), join(logs!, 'version-2', log))
+    const before = readdirSync(join(split!, 'version-2'))
+    for (const flags of [[], ['--yes']])
+      expect(await run('recover', 'adopt', split!, ...flags)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('Name the folder of the logs (dataLogDir) with --log-folder') as string,
+      })
+    expect(readdirSync(join(split!, 'version-2'))).toEqual(before)
+    expect((await run('recover', 'adopt', split!, '--log-folder', logs!, '--yes')).code).toBe(0)
+    expect(readdirSync(join(logs!, 'version-2'))).toEqual(['set-aside'])
+    expect(readdirSync(join(split!, 'version-2')).toSorted()).toEqual(['distrusted', 'set-aside'])
+  })
+
+  it('adopts no member whose logs are in both folders', async () => {
+    const [both, logs] = ['adopt-both', 'adopt-both-logs'].map((name) => join(stage.folder, name))
+    for (const folder of [both!, logs!]) cpSync(data, folder, { recursive: true })
+    for (const name of readdirSync(join(logs!, 'version-2')))
+      if (!name.startsWith('log.')) rmSync(join(logs!, 'version-2', name), { recursive: true })
+    const { err, code } = await run('recover', 'adopt', both!, '--log-folder', logs!, '--yes')
+    expect([code, err]).toEqual([
+      17,
+      expect.stringContaining('Move all log.* files to the folder of dataLogDir'),
+    ])
+    expect(readdirSync(join(both!, 'version-2'))).not.toContain('set-aside')
+  })
+
+  it('takes no logs from a folder that a server uses', async () => {
+    const [split, logs] = ['locked-split', 'locked-logs'].map((name) => join(stage.folder, name))
+    cpSync(data, split!, { recursive: true })
+    mkdirSync(join(logs!, 'version-2'), { recursive: true })
+    const log = readdirSync(join(data, 'version-2')).find((name) => name.startsWith('log.'))!
+    renameSync(join(split!, 'version-2', log), join(logs!, 'version-2', log))
+    const { disk, system } = nodePlatform()
+    const unlock = await lockFolder(disk, logs!, system, 'another')
+    const { err, code } = await run('recover', 'adopt', split!, '--log-folder', logs!, '--yes')
+    await unlock()
+    expect([code, err]).toEqual([1, expect.stringContaining('in use by')])
+    expect(readdirSync(join(logs!, 'version-2'))).toEqual([log])
   })
 })

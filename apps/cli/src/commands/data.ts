@@ -2,7 +2,7 @@ import { dataFoldersOf, initializeData, purge } from '@zabra/server/files'
 import { resolve } from 'node:path'
 import { integer } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
-import { dataFolderOf, withFolderLock } from '../files/find-files.ts'
+import { dataFolderOf, withDataLocks } from '../files/find-files.ts'
 import { UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 
@@ -20,7 +20,8 @@ export const initialize: CommandModule = (program, { io, options }) => {
       const [dataDir, dataLogDir] = [resolve(folder), resolve(logs)]
       const { disk } = io.platform
       await disk.makeFolder(dataDir)
-      await withFolderLock(io, `${dataDir}/version-2/myid`, () =>
+      await disk.makeFolder(dataLogDir)
+      await withDataLocks(io, { dataDir, dataLogDir }, () =>
         initializeData(disk, { dataDir, dataLogDir }, id),
       )
       if (options().json) printJson(io, { dataDir, dataLogDir, id: id ?? null })
@@ -48,9 +49,9 @@ export const purgeFiles: CommandModule = (program, { io, options }) => {
         throw new UsageError(
           `Expected a folder with a folder version-2, got ${dataDir === undefined ? folder : logs}. Name dataDir, and dataLogDir with --logs.`,
         )
-      const folders = dataFoldersOf({ dataDir, dataLogDir })
-      const removed = await withFolderLock(io, `${folders.snapshots}/all`, () =>
-        purge(disk, folders, keep, { compression }),
+      const location = { dataDir, dataLogDir }
+      const removed = await withDataLocks(io, location, () =>
+        purge(disk, dataFoldersOf(location), keep, { compression }),
       )
       for (const name of removed) {
         if (options().json) printJson(io, { removed: name })

@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import { readFileArg } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { withFolderLock } from '../files/find-files.ts'
+import { withDataLocks } from '../files/find-files.ts'
 import { note, print, printJson } from '../io.ts'
 import { askMembers, type MemberAnswer } from '../session/running-members.ts'
 import { printTable } from '../text/table.ts'
@@ -53,7 +53,7 @@ export const recover: CommandModule = (program, context) => {
         )
       const { disk, compression } = io.platform
       const dataLogDir = await logFolderOf(io, dataDir, logFolders()?.at(-1))
-      const found = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
+      const found = await withDataLocks(io, { dataDir, dataLogDir }, () =>
         renumber({ disk, compression, logger: silentLogger, dataDir, dataLogDir }),
       )
       const [from, to] = [hex(found.from), hex(found.to)]
@@ -176,11 +176,12 @@ async function adopt(
   { io, options }: Context,
   dataDir: string,
   { yes }: AdoptFlags,
-  dataLogDir = dataDir,
+  logFolder: string | undefined,
 ): Promise<void> {
   const tools = toolsOf(io)
   if (await isNew(io, dataDir))
     return print(io, `${dataDir} has no data: add the member to the recovered ensemble, and start it.`)
+  const dataLogDir = await logFolderOf(io, dataDir, logFolder)
   if (yes !== true) {
     const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
     return print(
@@ -189,7 +190,7 @@ async function adopt(
       `The former files are kept in ${VERSION_FOLDER}/set-aside. Writes that only this member has are not in the ensemble.`,
     )
   }
-  const { folder } = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
+  const { folder } = await withDataLocks(io, { dataDir, dataLogDir }, () =>
     abandonData({ dataDir, dataLogDir }, tools),
   )
   if (options().json) return printJson(io, { folder })
@@ -204,10 +205,14 @@ async function force(
   logFolder: string | undefined,
 ): Promise<void> {
   const { members, config, yes } = flags
-  const dataLogDir = await logFolderOf(io, dataDir, logFolder)
+  const {
+    configuration: known,
+    clientPort = CLIENT_PORT,
+    dataLogDir: configured,
+  } = await readConfiguration(config)
+  const dataLogDir = await logFolderOf(io, dataDir, logFolder, configured)
   const { json } = options()
   const tools = toolsOf(io)
-  const { configuration: known, clientPort = CLIENT_PORT } = await readConfiguration(config)
   const { lastZxid, nodes, configuration = known } = await readMemberState({ dataDir, dataLogDir }, tools)
   const former = known ?? configuration
   if (former === undefined)
@@ -234,7 +239,7 @@ async function force(
     )
     return
   }
-  const forced = await withFolderLock(io, join(dataDir, VERSION_FOLDER, 'snapshot'), () =>
+  const forced = await withDataLocks(io, { dataDir, dataLogDir }, () =>
     forceMembers({ dataDir, dataLogDir }, members, { ...tools, random: io.platform.random, known }),
   )
   const lines = [...forced.configuration.members.keys()]
@@ -292,23 +297,38 @@ async function isNew({ platform: { disk } }: Context['io'], dataDir: string): Pr
 
 /**
  * Returns the folder of the logs, which is that of the snapshots unless another one is named. Rejects with a `UsageError` where it has none
- * while they may be elsewhere: all that followed the last snapshot would be lost without a word.
+ * while they may be elsewhere: all that followed the last snapshot would be lost without a word, or stay behind where a server reads it.
  */
-async function logFolderOf(io: Context['io'], dataDir: string, named: string | undefined): Promise<string> {
-  if (named !== undefined || !(await lacksLogs(io, dataDir))) return named ?? dataDir
+async function logFolderOf(
+  io: Context['io'],
+  dataDir: string,
+  named: string | undefined,
+  configured?: string,
+): Promise<string> {
+  if (named !== undefined || !(await lacksLogs(io, dataDir, configured === undefined)))
+    return named ?? dataDir
+  const where = configured === undefined ? '' : `, which its zoo.cfg says is ${configured}`
   throw new UsageError(
-    `Expected logs in ${dataDir}, got none. Name the folder of the logs (dataLogDir) with --log-folder: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --log-folder ${dataDir}.`,
+    `Expected logs in ${dataDir}, got none. Name the folder of the logs (dataLogDir${where}) with --log-folder: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --log-folder ${dataDir}.`,
   )
 }
 
-/** Returns whether a data folder has snapshots, and neither a log nor one that was set aside. */
-async function lacksLogs({ platform: { disk } }: Context['io'], dataDir: string): Promise<boolean> {
+/**
+ * Returns whether a data folder has or had snapshots, and no log. A log that was set aside counts, unless it may be from before the logs
+ * were in a folder of their own.
+ */
+async function lacksLogs(
+  { platform: { disk } }: Context['io'],
+  dataDir: string,
+  countsFormer = true,
+): Promise<boolean> {
   const folder = join(dataDir, VERSION_FOLDER)
   if (!(await disk.exists(folder))) return false
   const names = await disk.list(folder)
-  const former = names.includes(SET_ASIDE) ? await disk.list(join(folder, SET_ASIDE)) : []
-  const logs = logsIn([...names, ...former.map((name) => name.replace(/^\d+\./, ''))])
-  return snapshotsIn(names).length > 0 && logs.length === 0
+  const aside = names.includes(SET_ASIDE) ? await disk.list(join(folder, SET_ASIDE)) : []
+  const former = aside.map((name) => name.replace(/^\d+\./, ''))
+  const logs = logsIn(countsFormer ? [...names, ...former] : names)
+  return snapshotsIn([...names, ...former]).length > 0 && logs.length === 0
 }
 
 /** Returns the id in `myid`, whose member is stopped; undefined without one. */
@@ -322,9 +342,11 @@ async function ownId({ platform: { disk } }: Context['io'], dataDir: string): Pr
 interface KnownConfiguration {
   readonly configuration?: EnsembleConfiguration
   readonly clientPort?: number
+  /** Where it is another folder than that of the snapshots. */
+  readonly dataLogDir?: string
 }
 
-/** Reads the members and the client port of a zoo.cfg, or the members of a dynamic configuration file. */
+/** Reads members, client port and folder of the logs of a zoo.cfg, or the members of a dynamic configuration file. */
 async function readConfiguration(file: string | undefined): Promise<KnownConfiguration> {
   if (file === undefined) return {}
   const text = new TextDecoder().decode(await readFileArg(file))
@@ -333,10 +355,14 @@ async function readConfiguration(file: string | undefined): Promise<KnownConfigu
     throw new UsageError(
       `${file}: Expected lines server.N=…, got none. Name the file with the members (dynamicConfigFile).`,
     )
-  const port = /^\s*clientPort\s*=\s*(\d{1,5})\s*$/m.exec(text)?.[1]
+  const valueOf = (key: string): string | undefined =>
+    new RegExp(`^\\s*${key}\\s*[=:]\\s*(.*?)\\s*$`, 'm').exec(text)?.[1]
+  const port = /^\d{1,5}$/.exec(valueOf('clientPort') ?? '')?.[0]
+  const dataLogDir = valueOf('dataLogDir')
   return {
     configuration: parseConfiguration(lines.join('\n')),
     ...(port === undefined ? {} : { clientPort: Number(port) }),
+    ...(dataLogDir === undefined || dataLogDir === valueOf('dataDir') ? {} : { dataLogDir }),
   }
 }
 

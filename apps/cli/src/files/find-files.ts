@@ -1,5 +1,5 @@
 import { DiskError, type Disk } from '@zabra/runtime'
-import { lockFolder, logsIn, snapshotsIn, VERSION_FOLDER } from '@zabra/server/files'
+import { lockFolder, logsIn, snapshotsIn, VERSION_FOLDER, type DatabaseLocation } from '@zabra/server/files'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
@@ -38,14 +38,29 @@ async function listFolder(disk: Disk, target: string): Promise<string[] | undefi
 }
 
 /** Runs `work` with the lock that keeps Zabra servers out of a data folder. A file outside a `version-2` folder needs no lock. */
-export async function withFolderLock<T>({ platform }: Io, file: string, work: () => Promise<T>): Promise<T> {
+export async function withFolderLock<T>(io: Io, file: string, work: () => Promise<T>): Promise<T> {
   const folder = dirname(resolve(file))
-  if (basename(folder) !== VERSION_FOLDER) return work()
-  const token = Buffer.from(platform.random.bytes(8)).toString('hex')
-  const unlock = await lockFolder(platform.disk, dirname(folder), platform.system, token)
+  return basename(folder) === VERSION_FOLDER ? withLocks(io, [dirname(folder)], work) : work()
+}
+
+/** Runs `work` with the locks that keep Zabra servers out of the data folder of a member and out of that of its logs. */
+export const withDataLocks = <T>(
+  io: Io,
+  { dataDir, dataLogDir }: DatabaseLocation,
+  work: () => Promise<T>,
+): Promise<T> => withLocks(io, [resolve(dataDir), resolve(dataLogDir)], work)
+
+async function withLocks<T>(
+  { platform: { disk, system, random } }: Io,
+  folders: readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const token = Buffer.from(random.bytes(8)).toString('hex')
+  const unlocks: (() => Promise<void>)[] = []
   try {
+    for (const folder of folders) unlocks.push(await lockFolder(disk, folder, system, token))
     return await work()
   } finally {
-    await unlock()
+    for (const unlock of unlocks) await unlock()
   }
 }

@@ -31,8 +31,7 @@ export async function openDataFolders(
 ): Promise<DataFolders> {
   const folders = dataFoldersOf(settings)
   await ensureFolder(disk, settings.dataDir, autoCreate)
-  if (folders.logs === folders.snapshots) return folders
-  await ensureFolder(disk, settings.dataLogDir, autoCreate)
+  if (folders.logs !== folders.snapshots) await ensureFolder(disk, settings.dataLogDir, autoCreate)
   await rejectMixedFolders(disk, folders)
   return folders
 }
@@ -51,7 +50,9 @@ async function ensureFolder(disk: Disk, base: string, autoCreate: boolean): Prom
   await disk.syncFolder(base)
 }
 
-async function rejectMixedFolders(disk: Disk, { snapshots, logs }: DataFolders): Promise<void> {
+/** Rejects with a `RecoveryError` when one of two folders holds files of the other one. */
+export async function rejectMixedFolders(disk: Disk, { snapshots, logs }: DataFolders): Promise<void> {
+  if (logs === snapshots) return
   const log = logsIn(await disk.list(snapshots))[0]
   if (log !== undefined) {
     throw new RecoveryError(

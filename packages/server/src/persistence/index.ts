@@ -52,7 +52,7 @@ export { DISTRUSTED_FILE, logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } fr
 export type { SnapshotKind } from './file-names.ts'
 export { HeapUse, memoryCheck } from './heap-use.ts'
 export { pauseAfter, type Pause } from './pause.ts'
-export { dataFoldersOf, RECEIVED_FILE } from './data-folders.ts'
+export { dataFoldersOf, RECEIVED_FILE, rejectMixedFolders } from './data-folders.ts'
 export type { DataFolders } from './data-folders.ts'
 export { hasNonAsciiPaths } from './path-encoding.ts'
 export {

@@ -7,6 +7,7 @@ import {
   finishReplacement,
   logsIn,
   RecoveryError,
+  rejectMixedFolders,
   SET_ASIDE,
   setAside,
   snapshotsIn,
@@ -18,7 +19,7 @@ const DYNAMIC_FILE = /^zoo\.cfg\.dynamic\.(?:[\da-f]{1,16}|next)$/
 /**
  * Sets the data of a stopped member aside, so that it may join an ensemble that was recovered without it: it starts empty, with no epoch,
  * and does not vote until a leader has sent it everything. Lock the folders. The same call completes one that was cut off. Resolves to
- * the folder with the former files; rejects with a `RecoveryError` where there is no data folder.
+ * the folder with the former files; rejects with a `RecoveryError` where there is no data folder, or logs are in that of the snapshots too.
  */
 export async function abandonData(
   location: DatabaseLocation,
@@ -29,6 +30,7 @@ export async function abandonData(
   for (const folder of [snapshots, logs])
     if (!(await disk.exists(folder)))
       throw new RecoveryError('Expected the data folder of a member, got none', folder, 'Name its dataDir.')
+  await rejectMixedFolders(disk, folders)
   const reason = 'the member joins an ensemble that was recovered without it'
   // First: a start after a crash from here on finds no data with which it could vote.
   await disk.replaceFile(`${snapshots}/${DISTRUSTED_FILE}`, new TextEncoder().encode(`${reason}\n`))
