@@ -16,6 +16,7 @@ export const ExitCode = {
   differ: 11,
   notAcquired: 12,
   lost: 13,
+  unwritable: 14,
   damagedFile: 17,
   unhealthy: 20,
 } as const
@@ -37,6 +38,7 @@ export const exitCodeTable: readonly (readonly [code: number, meaning: string])[
   [ExitCode.differ, 'the subtrees differ (diff)'],
   [ExitCode.notAcquired, 'another client holds the lock (lock --wait)'],
   [ExitCode.lost, 'the lock was lost while the command ran (lock)'],
+  [ExitCode.unwritable, 'the output could not be written'],
   [ExitCode.damagedFile, 'a log or snapshot file is damaged'],
   [ExitCode.unhealthy, 'a member is down or not serving (status)'],
   [130, 'interrupted (Ctrl-C); 143 when terminated, 141 when the reader of its output went away'],

@@ -1,6 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
 import { setupStage, stage } from './testing/cli-fixture.ts'
@@ -86,18 +88,42 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     ['at its end', ['--version']],
     // The second server is asked once it is said that the first one does not answer.
     ['while it works', ['doctor', '--admin', '127.0.0.1:1,127.0.0.1:2']],
-  ])('fails when its output cannot be written %s', (_, argv) => {
+    ['beside what it would say by its exit code', ['status', '127.0.0.1:1']],
+    ['beside what it would say without an error', ['diff', '/full', '/zookeeper']],
+    ['in the shell', ['shell', '-c', 'ls /', '-c', 'ls /full']],
+  ])('fails when its output cannot be written %s', async (_, argv) => {
     const out = openSync('/dev/full', 'w')
-    try {
-      const ran = spawnSync(process.execPath, [main, ...argv], { stdio: ['ignore', out, 'pipe'] })
-      expect(ran.status).toBe(1)
-      expect(ran.stderr.toString()).toBe(
-        'zabra: Cannot write to standard output (ENOSPC). Make room, or print elsewhere.\n',
-      )
-    } finally {
-      closeSync(out)
-    }
+    const child = spawn(process.execPath, [main, ...argv], {
+      env: { ...process.env, ZABRA_SERVER: stage.address },
+      stdio: ['ignore', out, 'pipe'],
+    })
+    closeSync(out)
+    const [err, code] = await Promise.all([text(child.stderr!), once(child, 'close')])
+    expect([code[0], err.match(/.*standard output.*/g)]).toEqual([
+      14,
+      ['zabra: Cannot write to standard output (ENOSPC). Make room, or print elsewhere.'],
+    ])
   })
+
+  it.skipIf(!existsSync('/dev/full'))('needs no room for a command that prints nothing', () => {
+    const out = openSync('/dev/full', 'w')
+    const env = { ...process.env, ZABRA_SERVER: '127.0.0.1:1' }
+    const ran = spawnSync(process.execPath, [main, 'sync'], { stdio: ['ignore', out, 'pipe'], env })
+    closeSync(out)
+    expect(ran.status).toBe(8)
+  })
+
+  it.each([[['--version']], [['status', '127.0.0.1:1']], [['diff', '/full', '/zookeeper']]])(
+    'says by its exit code alone that the reader of its output went away: %j',
+    async (argv) => {
+      const waiting = ['-c', 'read _; exec "$0" "$@"', process.execPath, main, ...argv]
+      const child = spawn('sh', waiting, { env: { ...process.env, ZABRA_SERVER: stage.address } })
+      child.stdout.destroy()
+      await once(child.stdout, 'close')
+      child.stdin.end('\n')
+      expect((await once(child, 'exit'))[0]).toBe(141)
+    },
+  )
 
   it.skipIf(process.platform === 'win32')(
     'says why an export cannot be written to its end, and leaves no part of it',

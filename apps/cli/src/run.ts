@@ -37,14 +37,18 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
       }
       return ExitCode.usage
     }
-    const reason: unknown = io.signal.aborted ? io.signal.reason : withPathAdvice(error)
-    const { line, exitCode } = toExit(reason)
-    if (line === '') return exitCode
-    if (asksForJson(argv)) writeErrorJson(io, line, exitCode, reason)
-    // Parts of it may be what a server has said.
-    else io.stderr.write(`${painter(io, io.stderr)('bad', 'zabra:')} ${safe(line)}\n`)
-    return exitCode
+    return report(argv, io, io.signal.aborted ? io.signal.reason : withPathAdvice(error))
   }
+}
+
+/** Prints why a command line has failed. Returns the exit code. */
+export function report(argv: readonly string[], io: Io, reason: unknown): number {
+  const { line, exitCode } = toExit(reason)
+  if (line === '') return exitCode
+  if (asksForJson(argv)) writeErrorJson(io, line, exitCode, reason)
+  // Parts of it may be what a server has said.
+  else io.stderr.write(`${painter(io, io.stderr)('bad', 'zabra:')} ${safe(line)}\n`)
+  return exitCode
 }
 
 /** Returns `get --help` for `help get`, and `gett` for `help gett`, which is an unknown command. */

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { lightRandom } from '@zabra/runtime/node/dial'
 import { NodeDisk, nodeCompression, nodeSystem } from '@zabra/runtime/node/files'
 import { ExitCode, Failure, Interrupted } from './exit-codes.ts'
-import { run } from './run.ts'
+import type { Io } from './io.ts'
+import { report, run } from './run.ts'
 
 /** Runs the command line of this process, and ends the process. */
 export async function start(): Promise<void> {
@@ -17,15 +18,14 @@ export async function start(): Promise<void> {
       stop.abort(new Interrupted(signal))
     })
   }
-  // EPIPE: the reader of the output has closed it, as with `zabra ls -R / | head`. Stop.
-  let outputFailure: Failure | undefined
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') outputFailure ??= unwritable(error)
-    stop.abort(outputFailure ?? new Interrupted('SIGPIPE'))
-  })
-  process.stderr.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
+  // EPIPE: the reader of the output has closed it, as with `zabra ls -R / | head`. Stop, unless another reason came first.
+  const failed = (error: NodeJS.ErrnoException): void =>
+    stop.abort(error.code === 'EPIPE' ? new Interrupted('SIGPIPE') : unwritable(error))
+  process.stdout.on('error', failed)
+  process.stderr.on('error', failed)
 
-  const exitCode = await run(process.argv.slice(2), {
+  const argv = process.argv.slice(2)
+  const io: Io = {
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
@@ -33,20 +33,22 @@ export async function start(): Promise<void> {
     version,
     signal: stop.signal,
     platform: { disk: new NodeDisk(), compression: nodeCompression, system: nodeSystem, random: lightRandom },
-  })
-  // A command that succeeded fails after all when its output could not be written.
+  }
+  const exitCode = await run(argv, io)
+  // What a command says by its exit code does not count when its output could not be written.
   const end = (): void => {
-    if (outputFailure !== undefined && exitCode === ExitCode.ok)
-      process.stderr.write(`zabra: ${outputFailure.message}\n`)
-    process.exit(outputFailure === undefined ? exitCode : exitCode || outputFailure.exitCode)
+    const reason: unknown = stop.signal.reason
+    const isLost = reason instanceof Failure || (reason instanceof Interrupted && reason.signal === 'SIGPIPE')
+    process.exit(!isLost || exitCode === reason.exitCode ? exitCode : report(argv, io, reason))
   }
   // Exit even if standard input is still open, but only after the output is flushed; a write error is emitted a tick later.
-  process.stdout.write('', () => setImmediate(end))
-  if (process.stdout.destroyed) setImmediate(end)
+  const { stdout } = process
+  if (stdout.writableLength > 0 && !stdout.destroyed) stdout.write('', () => setImmediate(end))
+  else setImmediate(end)
 }
 
 const unwritable = ({ code }: NodeJS.ErrnoException): Failure =>
   new Failure(
     `Cannot write to standard output (${code}). Make room, or print elsewhere.`,
-    ExitCode.unexpected,
+    ExitCode.unwritable,
   )

@@ -55,6 +55,7 @@ async function follow(context: Context, flags: Flags): Promise<void> {
       if (flags.follow !== true) return
       if (isConnected) note(io, `${admin.url.host} has ended the stream; connecting again`)
     } catch (error) {
+      io.signal.throwIfAborted()
       // The first attempt says what is wrong; later ones wait for a server that starts.
       const mayPass = error instanceof Failure && error.exitCode !== ExitCode.noPermission
       if (!mayPass || flags.follow !== true || (!isConnected && !hasBegun)) throw error

@@ -165,7 +165,8 @@ export class Shell implements ShellContext {
       return ExitCode.usage
     }
     const { line, exitCode } = toShellExit(error)
-    if (line !== '') this.err(line)
+    // The program prints why it ends.
+    if (line !== '' && !this.io.signal.aborted) this.err(line)
     return exitCode
   }
 
