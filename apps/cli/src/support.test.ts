@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { readLastFile } from './files/tar-file.ts'
 import { setupStage, stage } from './testing/cli-fixture.ts'
@@ -65,6 +68,34 @@ describe('zabra support-bundle', () => {
     const file = join(stage.folder, 'none.tar.gz')
     const { code } = await run('support-bundle', '-o', file, '--admin', 'http://127.0.0.1:1')
     expect([code, existsSync(file)]).toEqual([8, false])
+  })
+
+  it('leaves no file of a server that sends more than a bundle has', async () => {
+    const more = new Uint8Array(1 << 20)
+    const stub = createServer((_, response) => {
+      const next = (): void => void (response.destroyed || response.write(more, () => setImmediate(next)))
+      next()
+    })
+    await new Promise<void>((resolve) => stub.listen(0, '127.0.0.1', resolve))
+    const file = join(stage.folder, 'endless.tar.gz')
+    const admin = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`
+    const { code, err } = await run('support-bundle', '-o', file, '--admin', admin)
+    stub.close()
+    expect([code, err]).toEqual([9, expect.stringContaining('The answer of the server is too long')])
+    expect(existsSync(file)).toBe(false)
+  }, 60_000)
+
+  it('reads no manifest that is far longer than one', async () => {
+    const bomb = join(stage.folder, 'bomb.tar.gz')
+    const read = (size: number): Promise<string | undefined> => {
+      const header = Buffer.alloc(512)
+      header.write('zabra-1/MANIFEST.txt')
+      header.write(size.toString(8), 124)
+      writeFileSync(bomb, gzipSync(Buffer.concat([header, Buffer.alloc(size, 'a'), Buffer.alloc(1024)])))
+      return readLastFile(bomb, 'MANIFEST.txt')
+    }
+    expect((await read(1 << 20))?.length).toBe(1 << 20)
+    expect(await read(2 << 20)).toBeUndefined()
   })
 
   it('takes no archive for complete whose end is missing', async () => {

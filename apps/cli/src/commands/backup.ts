@@ -29,6 +29,7 @@ import type { Context, CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import { counted, progress } from '../progress.ts'
+import { NO_LIMIT } from '../session/admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import {
   findMoment,
@@ -92,7 +93,7 @@ async function now(context: Context, flags: NowFlags): Promise<void> {
   const source = httpSource(
     `${String(version).slice(0, 100)} at ${admin.url.host}`,
     async (method, path, request) => {
-      const response = await admin.request(method, path, request)
+      const response = await admin.request(method, path, { ...request, limit: NO_LIMIT })
       return { ...response, chunks: counted(response.chunks, bar, ({ length }) => length) }
     },
   )

@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { note, pause, print, printJson } from '../io.ts'
-import type { AdminClient } from '../session/admin-client.ts'
+import { NO_LIMIT, type AdminClient } from '../session/admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
 import { serverEvents } from '../session/event-stream.ts'
 import { safeLine } from '../text/bytes.ts'
@@ -83,7 +83,10 @@ async function read(
     ...(type.length === 0 ? {} : { types: type.join(',') }),
     ...(place.last === undefined ? {} : { after: place.last }),
   })
-  const { chunks } = await admin.request('GET', `/api/v1/events?${query.toString()}`, { silentMs: SILENT_MS })
+  const { chunks } = await admin.request('GET', `/api/v1/events?${query.toString()}`, {
+    silentMs: SILENT_MS,
+    limit: NO_LIMIT,
+  })
   onConnected()
   for await (const { data } of serverEvents(chunks, (id) => (place.last = id))) {
     const line = parsed(data)

@@ -10,6 +10,8 @@ interface Flags extends AdminFlags {
   readonly output?: string
 }
 
+/** More than servers send, 64 MiB before compression, and more time than they take. */
+const LIMIT = { bytes: 128 << 20, ms: 600_000 }
 /** Only the owner of the file may read it. */
 const PRIVATE_MODE = 0o600
 
@@ -32,7 +34,7 @@ async function collect(context: Context, flags: Flags): Promise<void> {
   // Before the server makes a bundle for a file that cannot be written.
   let target = flags.output === undefined ? undefined : await create(flags.output)
   try {
-    const { headers, chunks } = await admin.request('GET', '/api/v1/support-bundle')
+    const { headers, chunks } = await admin.request('GET', '/api/v1/support-bundle', { limit: LIMIT })
     // The name comes from the server: it is that of a file of this folder, or none.
     const [, named] = /filename="(zabra-[\w-]+\.tar\.gz)"/.exec(headers['content-disposition'] ?? '') ?? []
     target ??= await create(named ?? 'zabra-support.tar.gz')

@@ -3,10 +3,13 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 const BLOCK = 512
+/** Longest file that is read, and longest archive once it is unpacked, in bytes: more of a small one may be an attack on memory or time. */
+const MAX_FILE_BYTES = 1 << 20
+const MAX_BYTES = 256 << 20
 
 /**
  * Resolves to the contents of the last file of a tar.gz as text, with its name in the archive; undefined where the archive is not
- * complete, or its last file is another one. Holds no other file in memory.
+ * complete, or its last file is another one, or longer than 1 MiB. Holds no other file in memory.
  */
 export async function readLastFile(path: string, name: string): Promise<string | undefined> {
   const tar = createGunzip()
@@ -28,6 +31,7 @@ async function lastFileIn(reader: BlockReader, name: string): Promise<string | u
     const size = Number.parseInt(header.toString('latin1', 124, 136), 8)
     const padded = Math.ceil(size / BLOCK) * BLOCK
     const isIt = header.toString('latin1', 0, 100).replace(/\0.*$/s, '').endsWith(`/${name}`)
+    if (!(size >= 0 && size <= (isIt ? MAX_FILE_BYTES : MAX_BYTES))) return undefined
     const bytes = isIt ? await reader.read(padded) : await reader.skip(padded)
     if (bytes === undefined) return undefined
     found = bytes === true ? undefined : bytes.toString('utf8', 0, size)
@@ -37,6 +41,7 @@ async function lastFileIn(reader: BlockReader, name: string): Promise<string | u
 class BlockReader {
   readonly #chunks: AsyncIterator<Buffer>
   #rest: Buffer = Buffer.alloc(0)
+  #left = MAX_BYTES
 
   constructor(stream: AsyncIterable<Buffer>) {
     this.#chunks = stream[Symbol.asyncIterator]()
@@ -65,6 +70,7 @@ class BlockReader {
     const { done, value } = await this.#chunks.next()
     if (done === true) return false
     this.#rest = value
-    return true
+    this.#left -= value.length
+    return this.#left >= 0
   }
 }

@@ -10,6 +10,16 @@ import { adviceForFault } from './tls-advice.ts'
 const DEFAULT_URL = 'http://127.0.0.1:8080'
 /** Longest answer that is read as a whole, in bytes. */
 const MAX_ANSWER_BYTES = 16 << 20
+/** Limits of an answer. */
+const ANSWER: AnswerLimit = { bytes: MAX_ANSWER_BYTES, ms: 60_000 }
+/** For streams: the caller bounds what it keeps of them. */
+export const NO_LIMIT: AnswerLimit = { bytes: Infinity, ms: Infinity }
+
+export interface AnswerLimit {
+  readonly bytes: number
+  /** Time from the begin to the end of the answer, in milliseconds; that of `--timeout` where it is longer. */
+  readonly ms: number
+}
 
 export interface AdminOptions extends Pick<SessionOptions, 'auth' | 'login' | 'timeoutMs'> {
   /** Certificates, for `https`. */
@@ -38,6 +48,8 @@ export interface AdminRequest {
   readonly accepts?: readonly number[]
   /** Time without a byte of an answer that has begun, after which it counts as lost, in milliseconds; that of `--timeout` by default. */
   readonly silentMs?: number
+  /** By default that of answers that are read as a whole. */
+  readonly limit?: AnswerLimit
 }
 
 /**
@@ -50,6 +62,17 @@ const LONG_OPERATIONS: readonly (readonly [operation: RegExp, ms: number])[] = [
   [/^(?:POST|DELETE) \/api\/v1\/members\b/, 120_000],
   [/^GET \/api\/v1\/support-bundle$/, 150_000],
 ]
+
+/** An answer whose body is still to come. */
+interface Answer {
+  readonly message: IncomingMessage
+  /** Why the connection was given up; undefined while something arrives. */
+  readonly silence: () => Error | undefined
+}
+
+const TOO_LONG = 'The answer of the server is too long. Ask for less.'
+
+const timeout = (message: string): Error => Object.assign(new Error(message), { code: 'ETIMEDOUT' })
 
 /** Sends requests to the HTTP port of a server, with the identity of the user. */
 export class AdminClient {
@@ -84,13 +107,14 @@ export class AdminClient {
   async request(
     method: AdminMethod,
     path: string,
-    { accepts = [200, 202], ...sent }: AdminRequest = {},
+    { accepts = [200, 202], limit = ANSWER, ...sent }: AdminRequest = {},
   ): Promise<AdminResponse> {
     const authorization = await (this.#authorization ??= this.#readAuthorization())
-    const message = await this.#send(method, path, sent, authorization)
+    const { message, silence } = await this.#send(method, path, sent, authorization)
     const status = message.statusCode ?? 0
-    const chunks = this.#chunksOf(message)
-    if (!accepts.includes(status)) throw await this.#refused(status, method, path, chunks)
+    const isAccepted = accepts.includes(status)
+    const chunks = this.#chunksOf(message, isAccepted ? limit : ANSWER, silence)
+    if (!isAccepted) throw await this.#refused(status, method, path, chunks)
     const headers = Object.fromEntries(
       Object.entries(message.headers).map(([name, value]) => [
         name,
@@ -105,7 +129,7 @@ export class AdminClient {
     path: string,
     { body, content, silentMs }: AdminRequest,
     authorization: string | undefined,
-  ): Promise<IncomingMessage> {
+  ): Promise<Answer> {
     const { timeoutMs, tls } = this.#options
     const isSecure = this.url.protocol === 'https:'
     const { request } = isSecure ? await import('node:https') : await import('node:http')
@@ -113,6 +137,8 @@ export class AdminClient {
     const options = {
       method,
       signal: this.#signal,
+      // From the look-up of the name on; `setTimeout` alone begins once a connection is open.
+      timeout: timeoutMs,
       headers: {
         accept: 'application/json',
         ...(authorization === undefined ? {} : { authorization }),
@@ -126,14 +152,20 @@ export class AdminClient {
       ...(isSecure ? secureOptions(tls) : {}),
     }
     return new Promise((resolve, reject) => {
-      const sent: ClientRequest = request(new URL(path, this.url), options, (message) => {
-        if (silentMs !== undefined) sent.setTimeout((waitMs = silentMs))
-        resolve(message)
-      })
       let waitMs = timeoutMs
-      sent.setTimeout(waitMs, () =>
-        sent.destroy(Object.assign(new Error(`no answer within ${waitMs} ms`), { code: 'ETIMEDOUT' })),
-      )
+      let hasBegun = false
+      let silence: Error | undefined
+      const sent: ClientRequest = request(new URL(path, this.url), options, (message) => {
+        hasBegun = true
+        if (silentMs !== undefined) sent.setTimeout((waitMs = silentMs))
+        resolve({ message, silence: () => silence })
+      })
+      sent.setTimeout(waitMs, () => {
+        silence = timeout(
+          hasBegun ? `no more of the answer for ${waitMs} ms` : `no answer within ${waitMs} ms`,
+        )
+        sent.destroy(silence)
+      })
       const [, longMs = 0] = LONG_OPERATIONS.find(([operation]) => operation.test(`${method} ${path}`)) ?? []
       sent.once('finish', () => sent.setTimeout((waitMs = Math.max(timeoutMs, longMs))))
       sent.on('error', (error) => reject(this.#unreachable(error)))
@@ -143,11 +175,25 @@ export class AdminClient {
     })
   }
 
-  async *#chunksOf(message: IncomingMessage): AsyncGenerator<Uint8Array> {
+  async *#chunksOf(
+    message: IncomingMessage,
+    { bytes, ms }: AnswerLimit,
+    silence: Answer['silence'],
+  ): AsyncGenerator<Uint8Array> {
+    const limitMs = Math.max(ms, this.#options.timeoutMs)
+    const end = (): void => void message.destroy(timeout(`no end of the answer within ${limitMs} ms`))
+    const timer = limitMs === Infinity ? undefined : setTimeout(end, limitMs)
+    let left = bytes
     try {
-      for await (const chunk of message) yield chunk as Uint8Array
+      for await (const chunk of message as AsyncIterable<Uint8Array>) {
+        left -= chunk.length
+        if (left < 0) throw new Failure(TOO_LONG, ExitCode.refused)
+        yield chunk
+      }
     } catch (error) {
-      throw this.#unreachable(error as Error)
+      throw error instanceof Failure ? error : this.#unreachable(silence() ?? (error as Error))
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -262,7 +308,7 @@ function problemIn(text: string): { readonly title?: string; readonly detail?: s
 export async function textOf(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes = MAX_ANSWER_BYTES,
-  tooLong = 'The answer of the server is too long. Ask for less.',
+  tooLong = TOO_LONG,
 ): Promise<string> {
   const parts: Uint8Array[] = []
   let length = 0
