@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import type { Platform } from '@zabra/runtime'
-import { safe } from './text/bytes.ts'
+import { safe, safeJson } from './text/bytes.ts'
 
 /** An output stream; a terminal also has a width. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number }
@@ -32,7 +32,11 @@ export function note(io: Io, line: string): void {
 export function printJson(io: Io, value: unknown): void {
   print(
     io,
-    JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `0x${part.toString(16)}` : part)),
+    safeJson(
+      JSON.stringify(value, (_, part: unknown) =>
+        typeof part === 'bigint' ? `0x${part.toString(16)}` : part,
+      ),
+    ),
   )
 }
 

@@ -9,6 +9,7 @@ import type { Io } from './io.ts'
 import { resolveLogin } from './session/login.ts'
 import { withContext, type KeptFlags } from './session/named-contexts.ts'
 import { ClientTransport } from './session/transport.ts'
+import { safe } from './text/bytes.ts'
 
 const DEFAULT_SERVER = '127.0.0.1:2181'
 
@@ -96,7 +97,7 @@ export async function createProgram(io: Io, argv: readonly string[]): Promise<Co
       // The caller prints an error as JSON.
       writeErr: (text) => void (asksForJson(argv) || io.stderr.write(text)),
       outputError: (text, write) =>
-        write(`${adviseForeignName(text.trimEnd(), argv).replace(/^error: /, 'zabra: ')}\n`),
+        write(`${safe(adviseForeignName(text.trimEnd(), argv).replace(/^error: /, 'zabra: '))}\n`),
     })
   let options: GlobalOptions | undefined
   // A context may run a command for credentials: once.

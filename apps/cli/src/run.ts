@@ -4,7 +4,7 @@ import { commandGroups } from './commands/index.ts'
 import { ExitCode, errorDetails, toExit, withPathAdvice } from './exit-codes.ts'
 import { adviseForeignName } from './foreign-names.ts'
 import { print, type Io } from './io.ts'
-import { safe } from './text/bytes.ts'
+import { safe, safeJson } from './text/bytes.ts'
 import { painter } from './text/style.ts'
 import { asksForJson, asksForVersion, createProgram, overview } from './program.ts'
 
@@ -65,5 +65,5 @@ function writeErrorJson(io: Io, message: string, exitCode: number, error: unknow
   const name = typeof code === 'string' && /^[A-Z_\d]+$/.test(code) ? code : null
   const { path } = errorDetails(error)
   const fields = { message, code: name, exitCode, ...(path === undefined ? {} : { path }) }
-  io.stderr.write(`${JSON.stringify({ error: fields })}\n`)
+  io.stderr.write(`${safeJson(JSON.stringify({ error: fields }))}\n`)
 }

@@ -34,6 +34,15 @@ export const safe = (text: string): string => text.replace(unsafe, escapeCharact
 /** Escapes as `safe` does, and also newlines and tabs. */
 export const safeLine = (text: string): string => safe(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
 
+/** Escapes the same characters in JSON, whose value stays the same. */
+export const safeJson = (json: string): string =>
+  json.replace(unsafe, (character) =>
+    Array.from({ length: character.length }, (_, at) => {
+      const unit = character.charCodeAt(at).toString(16).padStart(4, '0')
+      return `\\u${unit}`
+    }).join(''),
+  )
+
 /** Decodes data for a terminal, with replacement characters for invalid UTF-8. */
 export const safeData = (bytes: Uint8Array): string => safe(lenient.decode(bytes))
 
