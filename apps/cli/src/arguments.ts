@@ -1,4 +1,6 @@
+import { validatePath } from '@zabra/protocol'
 import { InvalidArgumentError, Option } from 'commander'
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { UsageError } from './exit-codes.ts'
 import { note, readInput, type Io } from './io.ts'
@@ -76,15 +78,34 @@ async function readArg(
 export const readFileOrInput = (io: Io, file: string): Promise<Uint8Array> =>
   file === '-' ? readInput(io) : readFileArg(file)
 
+/** Reads the text of a file named on the command line. Throws a `UsageError` when it cannot be read. */
+export function readTextArg(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw unreadable(file, error)
+  }
+}
+
 /** Reads a file named on the command line. Rejects with a `UsageError` when it cannot be read. */
 export async function readFileArg(file: string): Promise<Uint8Array> {
   try {
     return new Uint8Array(await readFile(file))
   } catch (error) {
-    throw new UsageError(
-      `Cannot read ${file} (${(error as NodeJS.ErrnoException).code}). Check the path and its permissions.`,
-    )
+    throw unreadable(file, error)
   }
+}
+
+const unreadable = (file: string, error: unknown): UsageError =>
+  new UsageError(
+    `Cannot read ${file} (${(error as NodeJS.ErrnoException).code}). Check the path and its permissions.`,
+  )
+
+/** Parses the path of a node. */
+export function nodePath(text: string): string {
+  const problem = validatePath(text)
+  if (problem === undefined) return text
+  throw new InvalidArgumentError(`${problem}. Paths look like /app/config.`)
 }
 
 /** Parses the id of a session, as commands print it. */

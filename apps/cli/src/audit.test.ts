@@ -172,6 +172,6 @@ describe('audit verify', () => {
       code: 17,
       err: expect.stringContaining('audit.chain=true') as string,
     })
-    expect((await verify(join(folder, 'none'))).code).toBe(1)
+    expect((await verify(join(folder, 'none'))).code).toBe(2)
   })
 })

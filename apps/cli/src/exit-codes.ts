@@ -112,10 +112,35 @@ export function toExit(error: unknown): Exit {
   if (name === 'BackupError') return { line, exitCode: ExitCode.unexpected }
   if (name === 'BackupUsageError') return { line, exitCode: ExitCode.usage }
   if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
-  if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
+  if (name === 'DiskError') return fileExit(error as NodeJS.ErrnoException, line)
+  if (name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
   if (isWrongCall(error)) return { line, exitCode: ExitCode.usage }
   if (name === 'NetworkError' || isUnreachable(error)) return { line, exitCode: ExitCode.connection }
+  const { syscall, code, path: file } = (error ?? {}) as NodeJS.ErrnoException
+  if (typeof syscall === 'string' && typeof file === 'string')
+    return fileExit(error as NodeJS.ErrnoException, `Cannot ${syscall} ${file}: ${code}`)
   return { line, exitCode: ExitCode.unexpected }
+}
+
+/** Codes of the system that say no more than that a path cannot be used: most often it is mistyped, or another user's. */
+const PATH_CODES = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'ELOOP',
+  'ENAMETOOLONG',
+])
+const FULL_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
+
+/** Returns the line for a file or folder that cannot be used. */
+function fileExit({ code = '' }: NodeJS.ErrnoException, line: string): Exit {
+  if (PATH_CODES.has(code))
+    return { line: `${line}. Check the path and its permissions.`, exitCode: ExitCode.usage }
+  const advice = FULL_CODES.has(code) ? '. Make room, or name another folder.' : ''
+  return { line: line + advice, exitCode: ExitCode.unexpected }
 }
 
 function replyExit(wireCode: number, path: string | undefined, error: unknown): Exit {

@@ -282,7 +282,8 @@ describe('snapshot', () => {
       { path: '/zookeeper/config', nodes: 1, bytes: 0 },
       { path: '/zookeeper/quota', nodes: 1, bytes: 0 },
     ])
-    expect(await run('snapshot', later, '--summary', '--path', '/none')).toMatchObject({ code: 3 })
+    for (const flags of [['--summary'], []])
+      expect(await run('snapshot', later, ...flags, '--path', '/none')).toMatchObject({ code: 3 })
     expect(await run('snapshot', later, '--summary', '--check')).toMatchObject({ code: 2 })
   })
 

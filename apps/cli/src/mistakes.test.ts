@@ -38,6 +38,12 @@ it.each<[argv: string[], code: number, message: string]>([
   [['get', ''], 2, 'Paths look like /app/config.'],
   [['get', '/app/../made'], 2, 'Paths look like /app/config.'],
   [['txn', 'create /app/'], 2, 'Paths look like /app/config.'],
+  [['lock', 'app', 'true'], 2, 'Paths look like /app/config.'],
+  [['elect', 'app', 'true'], 2, 'Paths look like /app/config.'],
+  [['log', '/none', '--path', 'app'], 2, 'Paths look like /app/config.'],
+  [['snapshot', '/none', '--path', 'app'], 2, 'Paths look like /app/config.'],
+  [['restore', '--path', 'app'], 2, 'Paths look like /app/config.'],
+  [['watches', '--path', 'app'], 2, 'Paths look like /app/config.'],
   [['create', '/made/a//', '-s'], 2, 'Paths look like /app/config.'],
   // Arguments
   [['get'], 2, "missing required argument 'path'"],
@@ -53,11 +59,21 @@ it.each<[argv: string[], code: number, message: string]>([
   [['export', '/zookeeper'], 2, 'Name another subtree.'],
   [['export', '--from', '/none'], 2, 'Cannot read /none (ENOENT)'],
   [['log', '/none'], 2, '/none'],
+  [['audit', 'verify', '/none'], 2, '/none: ENOENT. Check the path and its permissions.'],
+  [['recover', 'adopt', '/none', '--yes'], 2, 'Cannot read /none (ENOENT). Check the path'],
+  [['recover', 'force', '/', '--members', '1'], 2, 'got /. Name the data folder (dataDir) of a member.'],
+  [['initialize', '/dev/null/x'], 2, 'ENOTDIR. Check the path and its permissions.'],
+  [['man', '--output', '/dev/null/x'], 2, 'Cannot make the folder /dev/null/x (ENOTDIR). Check the path'],
+  [['cert', 'init-ca', '--dir', '/dev/null/x'], 2, 'Cannot make the folder /dev/null/x (ENOTDIR)'],
+  [['cert', 'issue'], 2, 'Expected either --member N with --hosts, or --client NAME.'],
+  [['backup', 'list', '--target', 'nope://x'], 2, 'file:///folder or s3://bucket/prefix as the target'],
   // Options
   [['create', '/a', '--ttl', '1y'], 2, 'such as 500ms, 30s, 5m, 1h or 2d'],
   [['create', '/a', '-e', '--ttl', '5s'], 2, 'Only a persistent node has a time to live'],
   [['create', '/a', '-e', '-c'], 2, 'A container is neither ephemeral nor sequential'],
   [['set', '/made', 'x', '--version', 'two'], 2, 'Expected a whole number from 0'],
+  [['bench', '--size', '99999999'], 2, 'Expected a whole number from 0 to 67108864.'],
+  [['cluster', 'roll', '--exec', 'true'], 2, 'in --admin-of or in --admin-pattern, got neither. Give one'],
   [['ls', '/', '--timeout', 'soon'], 2, 'such as 500ms, 30s'],
   [['create', '/a', '--acl', 'open'], 2, 'For example, world:anyone:r lets every client read.'],
   [['create', '/a', '--acl', 'digest:ada:secret:cdrwa'], 2, 'Expected the hash of a password'],
@@ -85,6 +101,7 @@ it.each<[argv: string[], code: number, message: string]>([
   [['reconfig'], 2, 'Use zabra member'],
   [['version'], 2, 'Use zabra --version'],
   // Servers
+  [['cluster', 'compare', '127.0.0.1:1', '127.0.0.1:2'], 8, 'Check that it runs, or compare the others.'],
   [['ls', '/', '--server', '127.0.0.1:1'], 8, 'Check that a server is running there'],
   [['ls', '/', '--server', 'a:b'], 2, 'Give host:port'],
   [['ls', '/', '--server', 'http://127.0.0.1:2181'], 2, 'Give host:port'],
@@ -99,6 +116,47 @@ it.each<[argv: string[], code: number, message: string]>([
   const { error } = JSON.parse(json.err) as { error: { message: string; exitCode: number } }
   expect(error.exitCode).toBe(code)
   expect(error.message).toContain(message.replace('Did you mean --json?', ''))
+})
+
+it.each([[['no\u001b[2J']], [['get', '/made', '--no\u001b[2J']], [['lock', '/l', '/no\u001b[2J']]])(
+  'what was typed commands no terminal in an error: %j',
+  async (argv) => {
+    const { code, err } = await stage.run(argv)
+    expect([code, err]).toEqual([2, expect.stringContaining('no\\x1b[2J')])
+    expect(err).not.toContain('\u001b')
+  },
+)
+
+it('a configuration that cannot be read is named with the reason', async () => {
+  for (const argv of [
+    ['--config', '/'],
+    ['--migrate', '/'],
+    ['--downgrade', '/', '--config', '/'],
+  ])
+    expect((await stage.run(['doctor', ...argv])).err).toContain('Cannot read / (EISDIR). Check the path')
+})
+
+it.skipIf(process.platform !== 'linux')(
+  'a folder where the system forbids them is refused at once',
+  async () => {
+    expect(await stage.run(['man', '--output', '/proc/x'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Cannot make the folder /proc/x (ENOENT). Check the path') as unknown,
+    })
+  },
+)
+
+it('no member is what answers with HTTP', async () => {
+  const { code, out } = await stage.run(['status', stage.adminUrl.replace('http://', '')])
+  expect([code, out]).toEqual([20, expect.stringContaining('unknown reply: not a ZooKeeper server')])
+})
+
+it('JSON commands no terminal, and has the value nevertheless', async () => {
+  const data = 'a\u202eb\u009b\u{e0041}'
+  await stage.zk.create('/hidden', { data: new TextEncoder().encode(data) })
+  const { out } = await stage.run(['get', '/hidden', '--json'])
+  expect(out).toContain('"a\\u202eb\\u009b\\udb40\\udc41"')
+  expect(JSON.parse(out)).toMatchObject({ data })
 })
 
 it('an error with --json has the code and the path', async () => {

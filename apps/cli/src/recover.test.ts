@@ -63,7 +63,7 @@ describe('zabra recover plan', () => {
 
   it('says which folder holds no data', async () => {
     const { err, code } = await run('recover', 'plan', join(stage.folder, 'none'))
-    expect([code, err]).toEqual([17, expect.stringContaining('Expected an existing folder, got none')])
+    expect([code, err]).toEqual([2, expect.stringContaining('Check the path and its permissions')])
   })
 })
 

@@ -22,11 +22,12 @@ import {
 import { VERSION_FOLDER } from '@zabra/server/files'
 import type { DiskReader } from '@zabra/runtime'
 import { createWriteStream } from 'node:fs'
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Context, CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { makeFolder } from '../files/private-files.ts'
 import { note, print, printJson } from '../io.ts'
 import { counted, progress } from '../progress.ts'
 import { NO_LIMIT } from '../session/admin-client.ts'
@@ -135,7 +136,9 @@ async function removeReplaced(store: BackupStore): Promise<void> {
 }
 
 async function list({ io, options }: Context, flags: StoreFlags): Promise<void> {
-  const { snapshots, logs, bad } = await readCatalog(io, flags)
+  const store = await openStore(io, flags)
+  const { url } = store.target
+  const { snapshots, logs, bad } = await Catalog.read(store)
   if (options().json) for (const manifest of [...snapshots, ...logs]) printJson(io, toJson(manifest))
   else {
     const rows = [...snapshots, ...logs]
@@ -148,7 +151,7 @@ async function list({ io, options }: Context, flags: StoreFlags): Promise<void> 
         String(one.piece.bytes),
         one.key ?? '-',
       ])
-    if (rows.length === 0) note(io, 'there are no backups; zabra backup now makes one')
+    if (rows.length === 0) note(io, `there are no backups in ${url}; zabra backup now makes one`)
     else printTable(io, ['made', 'kind', 'from', 'up to', 'bytes', 'key'], rows)
   }
   failFor(bad.map(({ name, error }) => ({ name, problem: error.message })))
@@ -264,7 +267,7 @@ async function get({ io, options }: Context, folder: string, flags: StoreFlags &
     ...(await logFilesOf(store, chain, upTo)),
   ]
   await rejectDefects(io, store, files)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeFolder(folder, 0o700)
   // Under another name until all of it is there: a part of a backup would be taken for data.
   const partial = await mkdtemp(join(folder, 'partial-'))
   try {

@@ -42,6 +42,9 @@ interface Flags {
   readonly worker?: number
 }
 
+/** Largest data of a node: servers accept 1 MiB unless jute.maxbuffer is raised. */
+const MAX_SIZE = 64 << 20
+
 /** `zabra bench`: generates load on a ZooKeeper-compatible service and prints throughput and latency. */
 export const bench: CommandModule = (program, { io, options }) => {
   program
@@ -51,7 +54,7 @@ export const bench: CommandModule = (program, { io, options }) => {
     .addOption(new Option('-m, --mode <mode>', modeHelp()).choices(Object.keys(modes)).default('mixed'))
     .option('-c, --connections <n>', 'sessions, spread over the servers', integer(1), 50)
     .option('-d, --depth <n>', 'requests in flight per session', integer(1), 32)
-    .option('--size <bytes>', 'data per node', integer(0), 100)
+    .option('--size <bytes>', 'data per node', integer(0, MAX_SIZE), 100)
     .option('-k, --keys <n>', 'nodes that are read and written (default: one per connection)', integer(1))
     .option('--reads <percent>', 'share of reads in a mixed load', integer(0, 100), 90)
     .option(

@@ -58,8 +58,8 @@ export const cert: CommandModule = (program, { io, options }) => {
     .option('--days <days>', 'how long it is valid', integer(1), 365)
     .action(async (flags: Flags) => {
       const { issueCertificate } = await library()
-      const authority = await readAuthority(flags.dir)
       const { file, name, hosts, uris } = subjectOf(flags)
+      const authority = await readAuthority(flags.dir)
       const issued = orUsageError(() => issueCertificate(authority, { name, hosts, uris, days: flags.days }))
       const path = join(flags.dir, file)
       await createPrivateFile(path, pemOf(issued), 'zabra cert renew renews it; or remove it first.')

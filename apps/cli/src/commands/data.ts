@@ -2,8 +2,7 @@ import { dataFoldersOf, initializeData, purge } from '@zabra/server/files'
 import { resolve } from 'node:path'
 import { integer } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
-import { dataFolderOf, withDataLocks } from '../files/find-files.ts'
-import { UsageError } from '../exit-codes.ts'
+import { requireDataFolder, withDataLocks } from '../files/find-files.ts'
 import { print, printJson } from '../io.ts'
 
 const MIN_SNAPSHOTS = 3
@@ -44,11 +43,9 @@ export const purgeFiles: CommandModule = (program, { io, options }) => {
     .option('--logs <folder>', 'dataLogDir, if it is another one')
     .action(async (folder: string, { keep, logs = folder }: { keep: number; logs?: string }) => {
       const { disk, compression } = io.platform
-      const [dataDir, dataLogDir] = [await dataFolderOf(disk, folder), await dataFolderOf(disk, logs)]
-      if (dataDir === undefined || dataLogDir === undefined)
-        throw new UsageError(
-          `Expected a folder with a folder version-2, got ${dataDir === undefined ? folder : logs}. Name dataDir, and dataLogDir with --logs.`,
-        )
+      const advice = 'Name dataDir, and dataLogDir with --logs.'
+      const dataDir = await requireDataFolder(disk, folder, advice)
+      const dataLogDir = await requireDataFolder(disk, logs, advice)
       const location = { dataDir, dataLogDir }
       const removed = await withDataLocks(io, location, () =>
         purge(disk, dataFoldersOf(location), keep, { compression }),

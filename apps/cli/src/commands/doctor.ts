@@ -3,7 +3,7 @@ import { readDatabase } from '@zabra/server/files'
 import type { Environment } from '@zabra/server/settings'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { integer } from '../arguments.ts'
+import { integer, readTextArg } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { checkBackups } from '../doctor/check-backups.ts'
 import { checkConfiguration } from '../doctor/check-configuration.ts'
@@ -164,10 +164,7 @@ async function* examineDowngrade(
   { logs, config: [file] = [] }: Flags,
 ): AsyncGenerator<Finding> {
   const { disk, compression } = io.platform
-  const text = file === undefined ? undefined : readIfExists(file)
-  if (file !== undefined && text === undefined)
-    throw new UsageError(`Cannot read ${file} (ENOENT). Check the path and its permissions.`)
-  const config = text === undefined ? undefined : { file: file!, text }
+  const config = file === undefined ? undefined : { file, text: readTextArg(file) }
   yield* checkDowngrade(resolve(folder), resolve(logs ?? folder), { disk, compression, config })
 }
 

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { nodePath } from '../arguments.ts'
 import { exitAs, graceMsOf, runChild } from '../child.ts'
 import type { CommandModule } from '../context.ts'
 import { note } from '../io.ts'
@@ -8,7 +9,7 @@ export const elect: CommandModule = (program, { io, session }) => {
   program
     .command('elect')
     .description('take part in an election, and run a command while leading')
-    .argument('<path>', 'the election; the node and its parents are created')
+    .argument('<path>', 'the election; the node and its parents are created', nodePath)
     .argument('<command...>', 'the command, after --')
     .option('--id <name>', 'the name of this participant (default: host and process)')
     .addHelpText('after', HELP)

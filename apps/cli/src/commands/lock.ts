@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { duration } from '../arguments.ts'
+import { duration, nodePath } from '../arguments.ts'
 import { exitAs, graceMsOf, runChild } from '../child.ts'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
@@ -10,7 +10,7 @@ export const lock: CommandModule = (program, { io, session }) => {
   program
     .command('lock')
     .description('run a command while holding a lock that one client holds at a time')
-    .argument('<path>', 'the lock; the node and its parents are created')
+    .argument('<path>', 'the lock; the node and its parents are created', nodePath)
     .argument('<command...>', 'the command, after --')
     .option('-w, --wait <time>', 'give up after this time, such as 30s; 0 does not wait', duration(0))
     .addHelpText('after', HELP)

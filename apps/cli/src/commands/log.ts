@@ -1,5 +1,6 @@
 import { Option } from 'commander'
 import { chopLog, readLog, repairLog, type LogReport } from '@zabra/server/files'
+import { nodePath } from '../arguments.ts'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { describeGap, reportJson, reportLines } from '../files/log-report.ts'
@@ -27,7 +28,7 @@ export const log: CommandModule = (program, { io, options }) => {
     .description('print the transactions of a log file or of a data folder; check or repair it')
     .argument('<file or folder>', 'log.<zxid>, a data folder, or its version-2')
     .option('--data', 'print the beginning of the data too')
-    .option('--path <path>', 'only transactions that change this node or a descendant')
+    .option('--path <path>', 'only transactions that change this node or a descendant', nodePath)
     .option('--session <id>', 'only transactions of this session, such as 0x100a3f', sessionId)
     .addOption(
       new Option('--check', 'print whether the files are sound instead of transactions').conflicts('repair'),

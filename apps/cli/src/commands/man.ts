@@ -1,8 +1,9 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
+import { makeFolder } from '../files/private-files.ts'
 import { print } from '../io.ts'
 
 /** `zabra man`: prints manual pages, which are made of the help texts. */
@@ -24,7 +25,7 @@ export const man: CommandModule = (program, { io }) => {
       }
       if (name !== undefined)
         throw new UsageError('Expected a command or --output, got both. Give one of them.')
-      await mkdir(output, { recursive: true })
+      await makeFolder(output)
       for (const command of [program, ...visible])
         await writeFile(
           join(output, `${pageName(program, command)}.1`),

@@ -19,11 +19,14 @@ import { join } from 'node:path'
 import { readFileArg } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { withDataLocks } from '../files/find-files.ts'
+import { requireDataFolder, withDataLocks } from '../files/find-files.ts'
 import { note, print, printJson } from '../io.ts'
 import { askMembers, type MemberAnswer } from '../session/running-members.ts'
 import { printTable } from '../text/table.ts'
 import { hex } from '../text/hex.ts'
+
+const ADVICE = 'Name the data folder (dataDir) of a member.'
+const LOG_ADVICE = 'Name the folder of the logs (dataLogDir) with --log-folder.'
 
 interface Flags {
   readonly renumber?: boolean
@@ -46,12 +49,13 @@ export const recover: CommandModule = (program, context) => {
         'the folder of the logs (dataLogDir), where that is another one; with plan for each data folder, in their order',
       ).argParser((folder: string, before: readonly string[] | undefined) => [...(before ?? []), folder]),
     )
-    .action(async (dataDir: string | undefined, { renumber: isRenumbering }: Flags) => {
-      if (isRenumbering !== true || dataDir === undefined)
+    .action(async (folder: string | undefined, { renumber: isRenumbering }: Flags) => {
+      if (isRenumbering !== true || folder === undefined)
         throw new UsageError(
           'Expected what to do, got nothing. Give plan or force after the loss of a quorum, or --renumber and a folder to number the epochs from 1 again.',
         )
       const { disk, compression } = io.platform
+      const dataDir = await requireDataFolder(disk, folder, ADVICE)
       const dataLogDir = await logFolderOf(io, dataDir, logFolders()?.at(-1))
       const found = await withDataLocks(io, { dataDir, dataLogDir }, () =>
         renumber({ disk, compression, logger: silentLogger, dataDir, dataLogDir }),
@@ -102,8 +106,11 @@ async function plan(
       `Expected --log-folder ${folders.length} times, once for each data folder, got it ${logFolders.length} times. Name a folder that holds both twice.`,
     )
   const states: MemberState[] = []
-  for (const [i, dataDir] of folders.entries()) {
-    const dataLogDir = logFolders?.[i] ?? dataDir
+  const { disk } = io.platform
+  for (const [i, folder] of folders.entries()) {
+    const dataDir = await requireDataFolder(disk, folder, ADVICE)
+    const named = logFolders?.[i]
+    const dataLogDir = named === undefined ? dataDir : await requireDataFolder(disk, named, LOG_ADVICE)
     states.push(await readMemberState({ dataDir, dataLogDir }, toolsOf(io)))
     if (logFolders === undefined && (await lacksLogs(io, dataDir)))
       note(
@@ -174,13 +181,14 @@ interface AdoptFlags {
 
 async function adopt(
   { io, options }: Context,
-  dataDir: string,
+  folder: string,
   { yes }: AdoptFlags,
   logFolder: string | undefined,
 ): Promise<void> {
   const tools = toolsOf(io)
-  if (await isNew(io, dataDir))
-    return print(io, `${dataDir} has no data: add the member to the recovered ensemble, and start it.`)
+  if (await isNew(io, folder))
+    return print(io, `${folder} has no data: add the member to the recovered ensemble, and start it.`)
+  const dataDir = await requireDataFolder(tools.disk, folder, ADVICE)
   const dataLogDir = await logFolderOf(io, dataDir, logFolder)
   if (yes !== true) {
     const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
@@ -190,21 +198,22 @@ async function adopt(
       `The former files are kept in ${VERSION_FOLDER}/set-aside. Writes that only this member has are not in the ensemble.`,
     )
   }
-  const { folder } = await withDataLocks(io, { dataDir, dataLogDir }, () =>
+  const abandoned = await withDataLocks(io, { dataDir, dataLogDir }, () =>
     abandonData({ dataDir, dataLogDir }, tools),
   )
-  if (options().json) return printJson(io, { folder })
-  print(io, `The member is empty; its former files are in ${folder}.`)
+  if (options().json) return printJson(io, abandoned)
+  print(io, `The member is empty; its former files are in ${abandoned.folder}.`)
   note(io, 'let its zoo.cfg name the members of the recovered ensemble, add it there, and start it')
 }
 
 async function force(
   { io, options }: Context,
-  dataDir: string,
+  folder: string,
   flags: ForceFlags,
   logFolder: string | undefined,
 ): Promise<void> {
   const { members, config, yes } = flags
+  const dataDir = await requireDataFolder(io.platform.disk, folder, ADVICE)
   const {
     configuration: known,
     clientPort = CLIENT_PORT,
@@ -305,8 +314,8 @@ async function logFolderOf(
   named: string | undefined,
   configured?: string,
 ): Promise<string> {
-  if (named !== undefined || !(await lacksLogs(io, dataDir, configured === undefined)))
-    return named ?? dataDir
+  if (named !== undefined) return requireDataFolder(io.platform.disk, named, LOG_ADVICE)
+  if (!(await lacksLogs(io, dataDir, configured === undefined))) return dataDir
   const where = configured === undefined ? '' : `, which its zoo.cfg says is ${configured}`
   throw new UsageError(
     `Expected logs in ${dataDir}, got none. Name the folder of the logs (dataLogDir${where}) with --log-folder: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --log-folder ${dataDir}.`,

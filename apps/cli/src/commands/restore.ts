@@ -11,6 +11,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { nodePath } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { UnreadableNodes } from '../context.ts'
 import { ExitCode, Failure, hasCode, UsageError } from '../exit-codes.ts'
@@ -76,7 +77,11 @@ export const restore: CommandModule = (program, context) => {
       'replace all data of the ensemble that the server of --admin leads, or of a standalone server; ends all sessions',
     )
     .option('--yes', 'with --replace: do it; it is explained only otherwise')
-    .option('--path <path>', 'bring back this subtree, by ordinary requests to the server of --server')
+    .option(
+      '--path <path>',
+      'bring back this subtree, by ordinary requests to the server of --server',
+      nodePath,
+    )
     .option('--delete', 'with --path: also delete nodes that the backup lacks, but for ephemeral ones')
     .option('-n, --dry-run', 'print what would be done')
     .addHelpText('after', HELP)

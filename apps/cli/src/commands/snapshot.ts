@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { DamageError, readSnapshot, type SnapshotContents, type SnapshotNode } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { integer } from '../arguments.ts'
+import { integer, nodePath } from '../arguments.ts'
 import { compareSnapshots } from '../files/compare-snapshots.ts'
 import { findFiles } from '../files/find-files.ts'
 import { summarizeSubtrees } from '../files/summarize-snapshot.ts'
@@ -30,7 +30,7 @@ export const snapshot: CommandModule = (program, context) => {
     .description('print a snapshot, or the newest one in a folder; check, compare or summarize it')
     .argument('<file or folder>', 'snapshot.<zxid>, also .gz and .snappy, a data folder, or its version-2')
     .option('--data', 'print the beginning of the data too')
-    .option('--path <path>', 'only this node and its descendants')
+    .option('--path <path>', 'only this node and its descendants', nodePath)
     .addOption(
       new Option(
         '--check',
@@ -111,14 +111,20 @@ function printSnapshot(io: Io, snapshot: SnapshotContents, flags: Flags, json: b
     print(io, `${snapshot.file}: ${summary(snapshot)}`)
     for (const [id, timeout] of snapshot.sessions) print(io, `session ${hex(id)} timeout ${timeout} ms`)
   }
+  let isEmpty = true
   for (const node of snapshot.nodes()) {
     io.signal.throwIfAborted()
     const { path } = node
     if (!isWithin(path, flags.path)) continue
+    isEmpty = false
     if (json) printJson(io, nodeJson(node, flags.data === true))
     else print(io, nodeLine(node, flags.data === true))
   }
+  if (isEmpty) throw notIn(snapshot, flags.path)
 }
+
+const notIn = ({ file }: SnapshotContents, path = '/'): Failure =>
+  new Failure(`${path} is not in ${file}.`, ExitCode.noNode)
 
 function printDifferences(
   io: Io,
@@ -147,7 +153,7 @@ function printDifferences(
 
 function printSummary(io: Io, snapshot: SnapshotContents, { path = '/', depth }: Flags, json: boolean): void {
   const subtrees = summarizeSubtrees(snapshot, path, depth)
-  if (subtrees.length === 0) throw new Failure(`${path} is not in ${snapshot.file}.`, ExitCode.noNode)
+  if (subtrees.length === 0) throw notIn(snapshot, path)
   for (const subtree of subtrees) {
     if (json) printJson(io, subtree)
     else print(io, `${safeLine(subtree.path)} ${subtree.nodes} nodes ${subtree.bytes} bytes`)

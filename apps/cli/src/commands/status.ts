@@ -139,7 +139,9 @@ function parseMember(server: string, srvr: string, mntr: string): Member {
     }
   const srvrFields = isNotWhitelisted(srvr) ? new Map<string, string>() : fields(srvr, /^([^:]+): (.*)$/gm)
   const mntrFields = isNotWhitelisted(mntr) ? new Map<string, string>() : fields(mntr, /^zk_(\w+)\t(.*)$/gm)
-  if (srvrFields.size === 0 && mntrFields.size === 0 && refused.length < 2)
+  const mode = srvrFields.get('Mode') ?? mntrFields.get('server_state')
+  // Other services answer, too, as with a head of HTTP.
+  if (mode === undefined && refused.length < 2)
     return {
       server,
       isDown: true,
@@ -149,7 +151,6 @@ function parseMember(server: string, srvr: string, mntr: string): Member {
     }
   const [, average, most] = srvrFields.get('Latency min/avg/max')?.split('/') ?? []
   const latency = [average ?? mntrFields.get('avg_latency'), most ?? mntrFields.get('max_latency')]
-  const mode = srvrFields.get('Mode') ?? mntrFields.get('server_state')
   return {
     server,
     isDown: false,

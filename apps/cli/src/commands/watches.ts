@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { sessionId } from '../arguments.ts'
+import { nodePath, sessionId } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { note, print, printJson } from '../io.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from '../session/admin-options.ts'
@@ -26,7 +26,7 @@ const PAGE = 1000
 export const watches: CommandModule = (program, context) => {
   withAdminOption(program.command('watches'))
     .description('print the watches that clients of a server have set, by session and path')
-    .option('--path <path>', 'only those on exactly this path')
+    .option('--path <path>', 'only those on exactly this path', nodePath)
     .option('--session <id>', 'only those of this session', sessionId)
     .addOption(
       new Option('--kind <kind>', 'only those of this kind').choices([

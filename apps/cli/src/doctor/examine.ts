@@ -5,7 +5,7 @@ import { lookup } from 'node:dns/promises'
 import { stat } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { resolve } from 'node:path'
-import { UsageError } from '../exit-codes.ts'
+import { readTextArg } from '../arguments.ts'
 import type { Io } from '../io.ts'
 import { checkAgreement, commonSettings, type MemberSettings } from './check-agreement.ts'
 import { checkConfiguration } from './check-configuration.ts'
@@ -132,9 +132,7 @@ export function loadConfiguration(
   environment: Environment = {},
   { isElsewhere = false } = {},
 ): LoadedSettings {
-  const text = readIfExists(name)
-  if (text === undefined)
-    throw new UsageError(`Cannot read ${name} (ENOENT). Check the path and its permissions.`)
+  const text = readTextArg(name)
   const anyId = /^\s*server\.(\d+)\s*=/m.exec(text)?.[1]
   const read = (path: string): string | undefined =>
     isElsewhere && path.endsWith('/myid') ? anyId : readIfExists(path)

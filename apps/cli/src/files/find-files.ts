@@ -27,6 +27,13 @@ export async function dataFolderOf(disk: Disk, target: string): Promise<string |
     : undefined
 }
 
+/** Returns the folder whose `version-2` a path names or contains. Rejects with a `UsageError` that gives this advice for any other path. */
+export async function requireDataFolder(disk: Disk, target: string, advice: string): Promise<string> {
+  const folder = await dataFolderOf(disk, target)
+  if (folder !== undefined) return folder
+  throw new UsageError(`Expected a folder with a folder ${VERSION_FOLDER}, got ${target}. ${advice}`)
+}
+
 async function listFolder(disk: Disk, target: string): Promise<string[] | undefined> {
   try {
     return await disk.list(target)

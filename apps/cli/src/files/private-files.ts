@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { access, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { UsageError } from '../exit-codes.ts'
 
@@ -11,7 +11,7 @@ const PRIVATE_MODE = 0o600
  * overwritten is lost.
  */
 export async function createPrivateFile(path: string, text: string, advice: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makeFolder(dirname(path), 0o700)
   try {
     await writeNew(path, text)
   } catch (error) {
@@ -20,6 +20,27 @@ export async function createPrivateFile(path: string, text: string, advice: stri
     throw unusable(path, 'written', error)
   }
 }
+
+/** Makes a folder, with those above it, unless it exists. Rejects with a `UsageError` where it cannot be made. */
+export async function makeFolder(path: string, mode = 0o777): Promise<void> {
+  try {
+    await mkdir(path, mode)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return
+    // Not with `recursive`: Node retries for ever where the system forbids folders, as below /proc.
+    if (code !== 'ENOENT' || dirname(path) === path || (await exists(dirname(path))))
+      throw new UsageError(`Cannot make the folder ${path} (${code}). Check the path and its permissions.`)
+    await makeFolder(dirname(path), mode)
+    await makeFolder(path, mode)
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
 
 /** Replaces a file that only its owner can read, in one step: a program that reads it meanwhile sees the old or the new contents. */
 export async function replacePrivateFile(path: string, text: string): Promise<void> {

@@ -3,7 +3,7 @@ import { silentLogger } from '@zabra/runtime'
 import { readDatabase, readSnapshot, type SnapshotNode } from '@zabra/server/files'
 import { note, type Io } from '../io.ts'
 import type { ExportedNode } from '../session/export-format.ts'
-import { dataFolderOf, findFiles } from './find-files.ts'
+import { dataFolderOf, findFiles, requireDataFolder } from './find-files.ts'
 
 /** Reads a data folder, with the log behind its newest snapshot; or a snapshot alone, where a file is named. */
 export async function readFiles(io: Io, from: string, logs?: string): Promise<Generator<SnapshotNode>> {
@@ -11,7 +11,8 @@ export async function readFiles(io: Io, from: string, logs?: string): Promise<Ge
   const logger = { ...silentLogger, warn: (_: object, sentence: string) => note(io, sentence) }
   const dataDir = await dataFolderOf(disk, from)
   if (dataDir !== undefined) {
-    const dataLogDir = logs === undefined ? dataDir : ((await dataFolderOf(disk, logs)) ?? logs)
+    const dataLogDir =
+      logs === undefined ? dataDir : await requireDataFolder(disk, logs, 'Name dataLogDir with --logs.')
     const found = await readDatabase(disk, { dataDir, dataLogDir }, compression, logger)
     const zxid = found.lastZxid.toString(16)
     note(io, `reading ${found.snapshot} and ${found.replayed} transactions of the log, up to 0x${zxid}`)

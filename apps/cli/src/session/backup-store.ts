@@ -4,7 +4,6 @@ import { keepAliveNodeClock, nodeCryptography } from '@zabra/runtime/node'
 import {
   BackupError,
   Catalog,
-  isRemoteTarget,
   lastBefore,
   lastBeforeChange,
   memoryCheck,
@@ -100,7 +99,7 @@ async function s3Access({ environment }: Io, flags: StoreFlags, target: string):
   const region = flags.s3Region ?? environment['AWS_REGION'] ?? environment['AWS_DEFAULT_REGION']
   const endpoint = flags.s3Endpoint ?? environment['AWS_ENDPOINT_URL_S3'] ?? environment['AWS_ENDPOINT_URL']
   // Missing ones are reported before the first request.
-  const credentials = isRemoteTarget(target)
+  const credentials = /^s3:/i.test(target)
     ? Promise.resolve(await readCredentials(environment))
     : NO_CREDENTIALS
   return {

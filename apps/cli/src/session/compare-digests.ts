@@ -1,6 +1,6 @@
 import { fourLetterWord, type ServerAddress } from '@zabra/client'
 import type { CommandModule, Context } from '../context.ts'
-import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, toExit, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { formatServer, resolveServers } from './address.ts'
 import { isNotServing, isNotWhitelisted } from './four-letter-word.ts'
@@ -37,7 +37,15 @@ async function run({ io, options }: Context, hosts: readonly string[]): Promise<
   const servers = lists.flatMap((list) => list.servers)
   if (servers.length < 2) throw new UsageError('Expected two or more servers, got one. Name the others too.')
   const ask = (at: ServerAddress): Promise<string> =>
-    fourLetterWord(at, 'hash', { transport: clientTransport.transport, timeoutMs, signal: io.signal })
+    fourLetterWord(at, 'hash', { transport: clientTransport.transport, timeoutMs, signal: io.signal }).catch(
+      (cause: unknown) => {
+        io.signal.throwIfAborted()
+        const { line } = toExit(cause)
+        throw new Failure(`${line}. Check that it runs, or compare the others.`, ExitCode.connection, {
+          cause,
+        })
+      },
+    )
   const answers = await Promise.all(servers.map(async (at) => digestsIn(formatServer(at), await ask(at))))
   const [first, ...others] = answers as [Digests, ...Digests[]]
   const common = [...first.byZxid.keys()].filter((zxid) => others.every(({ byZxid }) => byZxid.has(zxid)))

@@ -1,8 +1,8 @@
-import { mkdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { UsageError } from '../exit-codes.ts'
-import { replacePrivateFile } from '../files/private-files.ts'
+import { makeFolder, replacePrivateFile } from '../files/private-files.ts'
 import type { Io } from '../io.ts'
 
 /** Options of the program that a context keeps as they are. */
@@ -95,7 +95,7 @@ const isContextFile = (file: unknown): file is ContextFile =>
 /** Replaces the file of contexts, readable by this user alone. */
 export async function writeContexts(environment: Io['environment'], file: ContextFile): Promise<void> {
   const path = contextFilePath(environment)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  await makeFolder(dirname(path), 0o700)
   await replacePrivateFile(path, `${JSON.stringify(file, null, 2)}\n`)
 }
 

@@ -99,7 +99,7 @@ async function planSteps(context: Context, flags: Flags): Promise<readonly Step[
   const { adminOf, adminPattern, from } = flags
   if ((adminOf === undefined) === (adminPattern === undefined))
     throw new UsageError(
-      'Expected the HTTP ports of the members in --admin-of or in --admin-pattern, got neither or both. Give one of them.',
+      `Expected the HTTP ports of the members in --admin-of or in --admin-pattern, got ${adminOf === undefined ? 'neither' : 'both'}. Give one of them.`,
     )
   const found = await openAdmin(context, flags).json<UpgradedCluster>('GET', '/api/v1/cluster')
   const { order, problems, notes } = planUpgrade(found)

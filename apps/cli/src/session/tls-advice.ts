@@ -20,7 +20,8 @@ const advice: Readonly<Record<TlsFault, string>> = {
   handshakeFailure: own,
   noCommonVersion:
     'Set ssl.protocol and ssl.ciphersuites of the server to TLS 1.2 or 1.3 and a cipher suite of this machine.',
-  plaintext: 'This port does not use TLS: leave out --tls and tls://, or name the TLS port.',
+  plaintext:
+    'This port does not use TLS: leave out --tls and tls://, or write http:// in --admin; or name the TLS port.',
   refused: 'Its log has the reason.',
 }
 
