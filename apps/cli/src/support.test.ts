@@ -85,6 +85,17 @@ describe('zabra support-bundle', () => {
     expect(existsSync(file)).toBe(false)
   }, 60_000)
 
+  it('leaves no file of a bundle that is not complete', async () => {
+    const stub = createServer((_, response) => void response.end('no archive'))
+    await new Promise<void>((resolve) => stub.listen(0, '127.0.0.1', resolve))
+    const file = join(stage.folder, 'cut-short.tar.gz')
+    const admin = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`
+    const { code, err } = await run('support-bundle', '-o', file, '--admin', admin)
+    stub.close()
+    expect([code, err]).toEqual([9, expect.stringContaining('has sent no complete bundle')])
+    expect(existsSync(file)).toBe(false)
+  })
+
   it('reads no manifest that is far longer than one', async () => {
     const bomb = join(stage.folder, 'bomb.tar.gz')
     const read = (size: number): Promise<string | undefined> => {

@@ -47,11 +47,13 @@ async function collect(context: Context, flags: Flags): Promise<void> {
   }
   const { path } = target
   const manifest = await readLastFile(path, 'MANIFEST.txt').catch(() => undefined)
-  if (manifest === undefined)
+  if (manifest === undefined) {
+    await rm(path, { force: true })
     throw new Failure(
-      `${path} is no complete bundle: it has no manifest at its end. Run the command again.`,
+      `${admin.url.host} has sent no complete bundle: the manifest at its end is missing. Run the command again.`,
       ExitCode.refused,
     )
+  }
   if (options().json) return printJson(io, { file: path, manifest })
   print(io, safe(manifest.trimEnd()))
   note(io, `the bundle is in ${path}`)
