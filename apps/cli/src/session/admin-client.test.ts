@@ -39,6 +39,19 @@ describe('an answer of an HTTP port', () => {
     await expect(read(chunks)).rejects.toThrow('no end of the answer within 500 ms.')
   })
 
+  it('says when to try again where there were too many requests', async () => {
+    for (const [head, advice] of [
+      [{ 'retry-after': '7' }, 'Too many failed logins. Try again in 7 s.'],
+      [{}, 'Too many failed logins. Try again later.'],
+    ] as const) {
+      const client = await clientOf((_, response) => {
+        response.writeHead(429, head)
+        response.end('{"title": "Too many failed logins"}')
+      })
+      await expect(client.json('GET', '/')).rejects.toThrow(advice)
+    }
+  })
+
   it('is given up where it is longer than it may be, also one that refuses the request', async () => {
     for (const status of [200, 500]) {
       const client = await clientOf((_, response) => {

@@ -114,7 +114,7 @@ export class AdminClient {
     const status = message.statusCode ?? 0
     const isAccepted = accepts.includes(status)
     const chunks = this.#chunksOf(message, isAccepted ? limit : ANSWER, silence)
-    if (!isAccepted) throw await this.#refused(status, method, path, chunks)
+    if (!isAccepted) throw await this.#refused(message, `${method} ${path}`, chunks)
     const headers = Object.fromEntries(
       Object.entries(message.headers).map(([name, value]) => [
         name,
@@ -215,9 +215,8 @@ export class AdminClient {
   }
 
   async #refused(
-    status: number,
-    method: string,
-    path: string,
+    { statusCode: status = 0, headers }: IncomingMessage,
+    operation: string,
     chunks: AsyncIterable<Uint8Array>,
   ): Promise<Failure> {
     const text = await textOf(chunks)
@@ -227,8 +226,10 @@ export class AdminClient {
       status === 401 || status === 403
         ? ' Give an identity with --auth digest:user:password, --auth token:TOKEN or --sasl-user; the settings admin.role.* and admin.tokensFile say which role it has.'
         : status === 404 && title === undefined
-          ? ` ${this.url.host} does not know ${method} ${path}: it may be no Zabra server, or an older one.`
-          : ''
+          ? ` ${this.url.host} does not know ${operation}: it may be no Zabra server, or an older one.`
+          : status === 429
+            ? ` Try again ${/^\d{1,6}$/.test(headers['retry-after'] ?? '') ? `in ${headers['retry-after']} s` : 'later'}.`
+            : ''
     return new Failure(
       `${reason.replace(/\.$/, '')}.${detail === undefined ? '' : ` ${detail}`}${advice}`,
       status === 401 || status === 403

@@ -5,7 +5,7 @@ const CHUNK = 1 << 20
 
 /**
  * Copies the first `length` bytes of a log to a file that must not exist yet, and makes the copy durable. `mark` adds the end mark of
- * the last transaction.
+ * the last transaction. A failure leaves no copy.
  */
 export async function copyPrefix(
   disk: Disk,
@@ -17,6 +17,7 @@ export async function copyPrefix(
   const reader = await disk.openRead(from)
   try {
     const writer = await disk.openWrite(to, { create: true, durable: false })
+    let isWhole = false
     try {
       for (let at = 0; at < length; at += CHUNK) {
         const bytes = new Uint8Array(Math.min(CHUNK, length - at))
@@ -25,8 +26,11 @@ export async function copyPrefix(
       }
       if (mark) await writer.write(new Uint8Array([ENTRY_END]), length)
       await writer.sync()
+      isWhole = true
     } finally {
       await writer.close()
+      // A shorter log would be taken for a sound one.
+      if (!isWhole) await disk.remove(to)
     }
   } finally {
     await reader.close()

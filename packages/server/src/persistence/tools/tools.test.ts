@@ -8,7 +8,15 @@ import type { LoggedTxn } from '../../core/types.ts'
 import { decodeLoggedTxn, takeSnapshot } from '../index.ts'
 import { writeLogHeader } from '../log-format.ts'
 import { createTxn, FOLDER, writeEntry } from '../testing/log-fixture.ts'
-import { DamageError, readDatabase, readLog, readSnapshot, repairLog, type LogRecord } from './index.ts'
+import {
+  chopLog,
+  DamageError,
+  readDatabase,
+  readLog,
+  readSnapshot,
+  repairLog,
+  type LogRecord,
+} from './index.ts'
 
 const LOG = `${FOLDER}/log.1`
 
@@ -120,6 +128,19 @@ describe('readLog', () => {
     const unmarked = await logOf([1, 2], 0)
     unmarked.disk.putFile(LOG, unmarked.bytes.subarray(0, unmarked.end - 1))
     expect(await readLog(unmarked.disk, LOG)).toMatchObject({ state: 'unmarked', transactions: 2 })
+  })
+})
+
+describe('a copy of a log that cannot be written to its end', () => {
+  it.each(['write', 'sync'])('is removed: %s', async (failing) => {
+    const { disk, put } = await logOf([1, 2, 3])
+    put()
+    const fails = { code: 'ENOSPC', writtenBytes: 50 }
+    disk.injectFault = (call, path) => (call === failing && path === '/new' ? fails : undefined)
+    await expect(chopLog(disk, LOG, 2, '/new')).rejects.toMatchObject({ code: 'ENOSPC' })
+    disk.injectFault = undefined
+    expect(await disk.exists('/new')).toBe(false)
+    expect(await chopLog(disk, LOG, 2, '/new')).toEqual({ kept: 2, last: 2 })
   })
 })
 
