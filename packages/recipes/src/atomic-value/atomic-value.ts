@@ -179,7 +179,9 @@ export class AtomicValue<T> {
       const cause = causeAt(error, 0) ?? error
       if (cause instanceof BadVersionError || cause instanceof NoNodeError) return false
       if (!(error instanceof AmbiguousResultError) || this.#options.mode === 'fast') throw error
-      if (await retryInNewSession(this.#client, () => this.#wasNotWritten(stat, data))) return false
+      const check = retryInNewSession(this.#client, () => this.#wasNotWritten(stat, data, signal))
+      // The error of the write says that its outcome is unknown; that of the check does not.
+      if (await check.catch(() => false)) return false
       throw error
     }
   }
@@ -202,9 +204,10 @@ export class AtomicValue<T> {
     deleteMarker(this.#client, marker)
   }
 
-  async #wasNotWritten(before: Stat, data: Bytes): Promise<boolean> {
-    await this.#client.sync(this.path)
-    const now = await undefinedIfMissing(this.#client.getData(this.path))
+  async #wasNotWritten(before: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<boolean> {
+    const options = signal ? { signal } : {}
+    await this.#client.sync(this.path, options)
+    const now = await undefinedIfMissing(this.#client.getData(this.path, options))
     const same =
       now !== undefined && now.data.length === data.length && now.data.every((byte, at) => byte === data[at])
     return (

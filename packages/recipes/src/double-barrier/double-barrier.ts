@@ -167,14 +167,15 @@ export class DoubleBarrier {
         },
       )
       if (typeof seen === 'string') return seen
-      await this.#open(round, seen.version)
+      await this.#open(round, seen.version, signal)
     }
   }
 
   /** The member that sees the round complete opens it. The next read shows whether it did, in a new session too. */
-  async #open(round: number, version: number): Promise<void> {
+  async #open(round: number, version: number, signal: AbortSignal | undefined): Promise<void> {
     try {
-      await this.#client.setData(this.path, utf8.encode(String(round + 1)), { version, retry: false })
+      const options = { version, retry: false, signal } as const
+      await this.#client.setData(this.path, utf8.encode(String(round + 1)), options)
     } catch (error) {
       const isOutdated = error instanceof BadVersionError || error instanceof NoNodeError
       const isLost =

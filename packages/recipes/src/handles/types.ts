@@ -72,7 +72,8 @@ export interface Abortable {
 export interface WaitOptions extends Abortable {
   /**
    * Longest wait in milliseconds (default: no limit). The call then rejects with an `OperationTimeoutError` and removes what
-   * was created for it; that of a lock is a `LockTimeoutError`, which names the holders.
+   * was created for it; that of a lock is a `LockTimeoutError`, which names the holders. A call that has sent a write which it
+   * cannot take back, and does not know what became of it, rejects with an `AmbiguousResultError` instead.
    */
   readonly timeoutMs?: number | undefined
   /**

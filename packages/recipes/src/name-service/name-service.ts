@@ -12,6 +12,7 @@ import {
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
+import { orInDoubt } from '../support/in-doubt.ts'
 import { withLimits } from '../support/limits.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
@@ -181,13 +182,15 @@ export class NameService<T> {
         })
         deleteMarker(this.#client, marker)
         // A marker that was deleted with its session gives no zxid; the name does.
-        const stat = made.marker ?? (await retryInNewSession(this.#client, () => this.#client.exists(path)))
+        const readStat = (): Promise<Stat | undefined> =>
+          retryInNewSession(this.#client, () => this.#client.exists(path))
+        const stat = made.marker ?? (await orInDoubt(this.#client, readStat(), signal, path))
         return stat?.czxid ?? 0n
       } catch (error) {
         const cause = causeAt(error, 0)
         if (cause instanceof NodeExistsError) throw cause
         if (cause instanceof NoNodeError) {
-          await retryInNewSession(this.#client, () => this.#client.createMissing([this.base]))
+          await retryInNewSession(this.#client, () => this.#client.createMissing([this.base], { signal }))
         } else throw error
       }
     }

@@ -8,7 +8,7 @@ import {
   type Codec,
   type WriteOp,
 } from '@zabra/client/core'
-import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { AmbiguousResultError, endOf } from '../support/ambiguous-result.ts'
 import {
   causeAt,
   isNewSession,
@@ -73,8 +73,9 @@ export async function take<T>(
   } catch (error) {
     if (!(error instanceof AmbiguousResultError)) throw error
     // The session has expired, so no request of it can still be applied: an item that exists was not taken.
-    if (await retryInNewSession(client, () => isThere(client, path, found.czxid))) return 'again'
-    const message = `The session expired, and it is unknown whether this client or another one took the item ${name}`
+    const check = retryInNewSession(client, () => isThere(client, path, found.czxid, options.signal))
+    if (await check.catch(() => false)) return 'again'
+    const message = `${endOf(error)}, and it is unknown whether this client or another one took the item ${name}`
     throw new AmbiguousResultError(message, { path, cause: error, value: found.value })
   }
 }
@@ -103,9 +104,14 @@ export async function receive<T>(
   }
 }
 
-async function isThere(client: Client, path: string, czxid: bigint): Promise<boolean> {
-  await client.sync(path)
-  return (await client.exists(path))?.czxid === czxid
+async function isThere(
+  client: Client,
+  path: string,
+  czxid: bigint,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  await client.sync(path, { signal })
+  return (await client.exists(path, { signal }))?.czxid === czxid
 }
 
 /** Creates the claim, applies the operation to the item and removes the queue entry in one transaction. */

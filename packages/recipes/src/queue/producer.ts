@@ -10,17 +10,21 @@ import {
   type WriteOp,
 } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
-import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { AmbiguousResultError, endOf } from '../support/ambiguous-result.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
 import type { WaitOptions } from '../handles/types.ts'
 import { compareSequence } from '../lock-queue/contenders.ts'
+import { orInDoubt } from '../support/in-doubt.ts'
 import { commitWithMarker, deleteMarker, uniqueName, type Committed } from '../support/commit-with-marker.ts'
 import { watchUntil } from '../support/watch.ts'
 import type { QueueLayout } from './names.ts'
 import type { ServerClock } from '../support/server-clock.ts'
 
-/** An item that was added when the limits ended the wait is reported as added. */
+/**
+ * An item that was added when the limits ended the wait is reported as added, or with an `AmbiguousResultError` if that could
+ * not be read.
+ */
 export interface PutOptions extends WaitOptions {
   /** Lower is more urgent (default 0, or 100 with the naming of kazoo). */
   readonly priority?: number | undefined
@@ -89,7 +93,8 @@ export class Producer<T> {
     if (committed.results === undefined) {
       // A lost reply is resolved by the marker, so the marker exists.
       const zxid = committed.marker!.czxid
-      return retryInNewSession(this.#client, () => this.#namesCreatedBy(zxid))
+      const names = retryInNewSession(this.#client, () => this.#namesCreatedBy(zxid))
+      return orInDoubt(this.#client, names, signal, items, values)
     }
     if (committed.marker !== undefined) this.#clock.observe(committed.marker.ctime, sentAt)
     const made = (committed.results as { path: string }[]).slice(-values.length)
@@ -115,7 +120,7 @@ export class Producer<T> {
         return await commitWithMarker(this.#client, marker, all, { signal, parents })
       } catch (error) {
         if (error instanceof AmbiguousResultError) {
-          const message = 'The session expired, and it is unknown whether the item was put'
+          const message = `${endOf(error)}, and it is unknown whether the item was put`
           throw new AmbiguousResultError(message, { path: items, cause: error, value: values })
         }
         if (guard.length > 0 && (causeAt(error, 0) instanceof BadVersionError || isMissing(error, 0)))

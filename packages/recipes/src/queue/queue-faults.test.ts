@@ -161,6 +161,8 @@ it('many producers and consumers lose and duplicate nothing with random cuts and
         while ((await queueOf(watcher).size()) > 0) await after(world, 100)
       })(),
     )
+    // A take that is aborted without a connection may be in doubt.
+    await advanceUntilSettled(world, 60_000, Promise.all(takers.map((client) => client.sync('/'))))
     stop.abort()
     await advanceUntilSettled(world, 60_000, Promise.allSettled(takes))
     await world.advance(1000)

@@ -77,13 +77,13 @@ export class PermitLimit {
       try {
         const { data, stat } = await this.#client.getData(this.#path, signal === undefined ? {} : { signal })
         const actual = this.#decode(data)
-        if (actual === undefined) await this.#write(this.#initial, stat)
+        if (actual === undefined) await this.#write(this.#initial, stat, signal)
         else if (stat.version > 0 || actual === this.#initial) {
           return { permits: actual, version: stat.version }
         } else throw new PermitsConflictError(this.#path, this.#initial, actual)
       } catch (error) {
         if (!(error instanceof NoNodeError)) throw error
-        await this.#create()
+        await this.#create(signal)
       }
     }
   }
@@ -104,9 +104,9 @@ export class PermitLimit {
   }
 
   /** Returns false when another client wrote first. */
-  async #write(permits: number, { version }: Stat): Promise<boolean> {
+  async #write(permits: number, { version }: Stat, signal?: AbortSignal): Promise<boolean> {
     try {
-      await this.#client.setData(this.#path, this.#encode(permits), { version, idempotent: true })
+      await this.#client.setData(this.#path, this.#encode(permits), { version, idempotent: true, signal })
       return true
     } catch (error) {
       if (error instanceof BadVersionError) return false
@@ -115,11 +115,12 @@ export class PermitLimit {
   }
 
   /** A persistent znode, since the limit must outlive the last holder. */
-  async #create(): Promise<void> {
+  async #create(signal?: AbortSignal): Promise<void> {
     const { acl, parents } = this.#options
     await createIfMissing(this.#client, this.#path, this.#encode(this.#initial), {
       parents: parents === 'persistent' ? 'persistent' : true,
       ...(acl === undefined ? {} : { acl }),
+      signal,
     })
   }
 

@@ -277,7 +277,7 @@ export class Semaphore {
       } catch (error) {
         if (!(error instanceof NoNodeError)) throw error
         const { acl, parents = 'container' } = this.#options
-        await this.client.createMissing([{ path: this.#leases, mode: parents, acl }])
+        await this.client.createMissing([{ path: this.#leases, mode: parents, acl }], { signal })
       }
     }
   }
@@ -302,7 +302,7 @@ export class Semaphore {
     try {
       const [, made] = await rejectOnAbort(taken, signal, this.path)
       this.#removedEntries.add(entry)
-      const lease = await createdEntry(this.client, made)
+      const lease = await rejectOnAbort(createdEntry(this.client, made), signal, this.path)
       if (lease === undefined) throw entryDeleted(entry)
       return lease
     } catch (error) {
@@ -361,7 +361,7 @@ export class Semaphore {
         if (this.client.session.id !== lease.owner) return undefined
         if (notifier.isClientFinished) throw new ClosedError('The client is closed', 'CLOSED')
         if (this.client.state !== 'connected') await notifier.wait()
-        else await this.client.syncCommitted()
+        else await this.client.syncCommitted({ signal })
       }
       const waitedMs = this.client.platform.clock.monotonic() - startedAt
       return new EphemeralLockHandle(this.client, lease, {

@@ -1,8 +1,8 @@
-import { ZooKeeperError } from '@zabra/client/core'
+import { AbortedError, OperationTimeoutError, ZooKeeperError } from '@zabra/client/core'
 
 /**
- * The outcome of a write is unknown and cannot be determined any more: its reply was lost, and the session expired
- * before the result could be read. `value` is the value concerned, if any.
+ * The outcome of a write is unknown: its reply was lost, and the session expired, or the limits of the call ended it, before
+ * the result could be read. `value` is the value concerned, if any, and `cause` says what ended the call.
  */
 export class AmbiguousResultError extends ZooKeeperError {
   static override readonly tag = 'AmbiguousResultError'
@@ -17,3 +17,9 @@ export class AmbiguousResultError extends ZooKeeperError {
     this.value = facts.value
   }
 }
+
+/** Returns what ended the call, for the message of another error. */
+export const endOf = ({ cause }: AmbiguousResultError): string =>
+  cause instanceof AbortedError || cause instanceof OperationTimeoutError
+    ? 'The call ended'
+    : 'The session expired'

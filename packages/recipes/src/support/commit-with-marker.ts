@@ -1,8 +1,6 @@
 import {
-  AbortedError,
   MultiError,
   NoNodeError,
-  OperationTimeoutError,
   SessionExpiredError,
   type Bytes,
   type Client,
@@ -10,7 +8,9 @@ import {
   type WriteOp,
   type WriteResult,
 } from '@zabra/client/core'
+import { abortError } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError } from './ambiguous-result.ts'
+import { orInDoubt } from './in-doubt.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, undefinedIfMissing, retryInNewSession } from './retry.ts'
 
 /** Attempts to create the parents against a server that keeps removing empty containers. */
@@ -41,9 +41,9 @@ export interface CommitOptions {
  * Applies a transaction exactly once. It also creates a marker, an ephemeral znode with a random tag, which shows
  * whether the transaction was applied when its reply is lost. The caller deletes the marker.
  *
- * A signal that aborts while the request is in flight has no effect: a transaction that was applied is reported as
- * applied. Throws an `AmbiguousResultError` when the session, and with it the marker, ended before the result
- * could be read.
+ * A transaction that was applied when the signal aborts is reported as applied, if that can be read within a second. Throws
+ * an `AmbiguousResultError` if it cannot, and when the session, and with it the marker, ended before the result could be
+ * read.
  */
 export async function commitWithMarker<const T extends readonly WriteOp[]>(
   client: Client,
@@ -58,13 +58,19 @@ export async function commitWithMarker<const T extends readonly WriteOp[]>(
     try {
       const [created, ...results] = await client.multi([marking, ...operations], signal ? { signal } : {})
       const returned = (created as { stat?: Stat | undefined }).stat
-      const stat = returned ?? (needsMarkerStat ? await readMarker(client, marker) : undefined)
+      const stat =
+        returned ??
+        (needsMarkerStat ? await orInDoubt(client, readMarker(client, marker), signal, marker) : undefined)
       return { results: results as { [K in keyof T]: WriteResult<T[K]> }, marker: stat }
     } catch (error) {
       if (isAmbiguous(error)) {
-        const stat = await findMarker(client, { marker, tag, generation }, error)
+        const search = findMarker(client, { marker, tag, generation }, error)
+        const stat = await orInDoubt(client, search, signal, marker).catch((cause: unknown) => {
+          ignoreFailure(search.then((found) => found && deleteMarker(client, marker)))
+          throw cause
+        })
         if (stat !== undefined) return { results: undefined, marker: stat }
-        if (isGivenUp(error)) throw error
+        if (signal?.aborted) throw abortError(signal.reason, { operation: 'multi', path: marker })
       } else if (isNoParent(error) && tries++ < MAX_PARENT_ATTEMPTS) {
         const parent = { path: parentOf(marker), mode: parents }
         await retryInNewSession(client, () => client.createMissing([parent], { signal }))
@@ -117,9 +123,6 @@ async function findMarker(
 
 const sameBytes = (a: Bytes, b: Bytes): boolean =>
   a.length === b.length && a.every((byte, at) => byte === b[at])
-
-const isGivenUp = (error: unknown): boolean =>
-  error instanceof AbortedError || error instanceof OperationTimeoutError
 
 const isNoParent = (error: unknown): boolean =>
   error instanceof MultiError && error.index === 0 && error.cause instanceof NoNodeError

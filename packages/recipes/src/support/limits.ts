@@ -147,7 +147,12 @@ async function timeoutError(
 ): Promise<OperationTimeoutError> {
   const found = await explanationOf(client, explain, cause)
   const limit = timeoutMs === undefined ? 'before the deadline' : `within ${timeoutMs} ms`
-  const message = `${operation} ${path}: no result ${limit}${found === undefined ? '' : `; ${found.text}`}`
+  const texts = [
+    `${operation} ${path}: no result ${limit}`,
+    ...(cause.maybeApplied ? ['it was sent and may be applied'] : []),
+    ...(found === undefined ? [] : [found.text]),
+  ]
+  const message = texts.join('; ')
   const context = { path, operation, cause, maybeApplied: cause.maybeApplied }
   return found?.holders === undefined
     ? new OperationTimeoutError(message, 'OPERATION_TIMEOUT', context, cause.wireCode)

@@ -1,0 +1,146 @@
+import { json, OperationTimeoutError, utf8, type Client, type ZooKeeperError } from '@zabra/client/core'
+import { expect, it } from 'vitest'
+import {
+  AmbiguousResultError,
+  AtomicValue,
+  Barrier,
+  Configuration,
+  Counter,
+  DoubleBarrier,
+  Group,
+  LeaderElection,
+  Lease,
+  Mutex,
+  Party,
+  Queue,
+  ReadWriteLock,
+  Semaphore,
+  settledChildren,
+  UniqueIds,
+  type WaitOptions,
+} from './index.ts'
+import { MultiLock } from './multi-lock/index.ts'
+import { NameService } from './name-service/index.ts'
+import { RevocableMutex } from './revocable/index.ts'
+import { ServiceDiscovery } from './service-discovery/index.ts'
+import { enumerateFaults } from './testing/fault-fixture.ts'
+import { TwoPhaseCommit } from './two-phase-commit/index.ts'
+
+/** The longest wait of a call. */
+const TIMEOUT_MS = 2000
+/** For how long a call whose time is up may go on to learn what became of it. */
+const OUTCOME_MS = 1000
+
+type Call = (of: Client, options: WaitOptions, other: Client) => Promise<unknown>
+
+const queueOf = (of: Client): Queue<string> => new Queue(of, '/l', { codec: utf8 })
+const hardQueueOf = (of: Client): Queue<string> =>
+  new Queue(of, '/l', { codec: utf8, bound: 'hard', maxItems: 2 })
+const valueOf = (of: Client, mode: 'exact' | 'fast'): AtomicValue<string> =>
+  new AtomicValue(of, '/v', { codec: utf8, initial: '', mode })
+const handlers = {
+  prepare: () => Promise.resolve('commit' as const),
+  commit: () => Promise.resolve(),
+  abort: () => Promise.resolve(),
+}
+
+const calls: Record<string, Call> = {
+  'a mutex': (of, options) => new Mutex(of, '/l').acquire(options),
+  'a mutex that is held': async (of, options, other) => {
+    await new Mutex(other, '/l').acquire()
+    return new Mutex(of, '/l').acquire(options)
+  },
+  'a try of a mutex': (of, options) => new Mutex(of, '/l').tryAcquire(options),
+  'a revocable mutex': (of, options) => new RevocableMutex(of, '/l').acquire(options),
+  'a write lock': (of, options) => new ReadWriteLock(of, '/l').write.acquire(options),
+  'a try of a read lock': (of, options) => new ReadWriteLock(of, '/l').read.tryAcquire(options),
+  'several locks': (of, options) =>
+    new MultiLock(['/y', '/w'].map((path) => new Mutex(of, path))).acquire(options),
+  permits: (of, options) => new Semaphore(of, '/l', { permits: 2 }).acquire(options),
+  'a try of permits': (of, options) => new Semaphore(of, '/l', { permits: 2 }).tryAcquire(options),
+  'permits that are held': async (of, options, other) => {
+    await new Semaphore(other, '/l', { permits: 1 }).acquire()
+    return new Semaphore(of, '/l', { permits: 1 }).acquire(options)
+  },
+  'an election': (of, options) => new LeaderElection(of, '/l', { announce: true }).acquire(options),
+  'a lease': (of, options) => new Lease(of, '/l', { holder: 'x', durationMs: 600_000 }).acquire(options),
+  'a try of a lease': async (of, options, other) => {
+    const held = await new Lease(other, '/l', { holder: 'y', durationMs: 9 }).acquire()
+    await held.release()
+    return new Lease(of, '/l', { holder: 'x', durationMs: 600_000 }).tryAcquire(options)
+  },
+  'a barrier': (of, options) => new Barrier(of, '/l').set(options),
+  'a double barrier': (of, options) => new DoubleBarrier(of, '/l', { members: 1 }).enter(options),
+  'a double barrier whose others are missing': (of, options) =>
+    new DoubleBarrier(of, '/l', { members: 2 }).enter(options),
+  'a group': (of, options) => new Group(of, '/l', { codec: utf8 }).join('x', '', options),
+  'a party': (of, options) => new Party(of, '/l').join('x', options),
+  'a put': (of, options) => queueOf(of).put('a', options),
+  'a put with a delay': (of, options) => queueOf(of).put('a', { delayMs: 1, ...options }),
+  'a put with a hard bound': async (of, options, other) => {
+    await hardQueueOf(other).put('b')
+    return hardQueueOf(of).put('a', options)
+  },
+  'a take': async (of, options, other) => {
+    await queueOf(other).putAll(['a', 'b'])
+    return queueOf(of).take(options)
+  },
+  'a take that waits': async (of, options, other) => {
+    const taken = queueOf(of).take(options)
+    await other.sync('/')
+    await queueOf(other).put('a')
+    return taken
+  },
+  'a take by id': async (of, options, other) => {
+    await queueOf(other).put('a', { id: 'x' })
+    return queueOf(of).takeById('x', options)
+  },
+  'a look at a queue': async (of, options, other) => {
+    await queueOf(other).put('a')
+    return queueOf(of).peek(options)
+  },
+  'a value': (of, options) => valueOf(of, 'exact').set('x', options),
+  'a value without markers': (of, options) => valueOf(of, 'fast').set('x', options),
+  'a comparison of a value': async (of, options, other) => {
+    const read = await valueOf(other, 'exact').get()
+    return valueOf(of, 'exact').compareAndSet(read, 'x', options)
+  },
+  'a counter': (of, options) => new Counter(of, '/v').add(1n, options),
+  'unique ids': (of, options) => new UniqueIds(of, '/v').next(options),
+  'an update of a configuration': (of, options) =>
+    new Configuration(of, '/v', { codec: json<number>(), defaults: 1 }).update(() => 2, options),
+  'a configuration': (of, options) => new Configuration(of, '/v', { codec: json<number>() }).set(2, options),
+  'a name': (of, options) => new NameService(of, '/v', utf8).register('x', '', options),
+  'an ephemeral name': (of, options) =>
+    new NameService(of, '/v', utf8).register('x', '', { ephemeral: true, ...options }),
+  'an instance': (of, options) =>
+    new ServiceDiscovery(of, '/v').register({ name: 'api', id: 'x', address: 'h', port: 1 }, options),
+  'a provider': (of, options) => new ServiceDiscovery(of, '/v').provider('api', options),
+  'a site of transactions': (of, options) => new TwoPhaseCommit(of, '/v').join('x', handlers, options),
+  'children that settle': (of, options) => settledChildren(of, '/', 100, options),
+}
+
+it.each(Object.entries(calls))(
+  'a call ends in time when the connection is lost at any of its requests: %s',
+  async (_name, call) => {
+    await enumerateFaults(
+      async (fixture, victim) => {
+        const { clock } = fixture.world
+        const other = await fixture.world.client()
+        const startedAt = clock.monotonic()
+        try {
+          await call(victim.client, { timeoutMs: TIMEOUT_MS }, other)
+        } catch (error) {
+          if (!(error instanceof OperationTimeoutError || error instanceof AmbiguousResultError)) throw error
+          const { maybeApplied, message } = error as ZooKeeperError
+          if (maybeApplied) expect(message).toMatch(/may|unknown/)
+        }
+        expect(clock.monotonic() - startedAt).toBeLessThan(TIMEOUT_MS + OUTCOME_MS + 100)
+        await fixture.waitUntilQuiet()
+        await victim.client.close()
+        await other.close()
+      },
+      ['session expired before the server reads it', 'session expired after it was applied'],
+    )
+  },
+)

@@ -1,0 +1,178 @@
+import { AbortedError, OperationTimeoutError, utf8 } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { AmbiguousResultError, AtomicValue, Counter, Queue } from './index.ts'
+import { NameService } from './name-service/index.ts'
+import { client, cutOff, other, run, setupEachTest, world } from './testing/setup.ts'
+import { tree } from './testing/fault-fixture.ts'
+import { rejectionOf, text, watchSettled } from './testing/world.ts'
+
+// Calls whose limits end while it is not known whether their write was applied.
+
+setupEachTest('a', 'b')
+
+const queue = (of = client): Queue<string> => new Queue(of, '/q', { codec: utf8 })
+
+/** Cuts the host off when it sends a request with this text, once the server has applied it if `applied` is set. */
+function cutOffAt(mark: string, applied: boolean): { restore: () => void } {
+  const outage = { restore: (): void => {} }
+  let isDue = false
+  const cut = (): undefined => {
+    delete world.faults.toServer
+    delete world.faults.toClient
+    world.clock.immediate(() => (outage.restore = cutOff('a')))
+    return undefined
+  }
+  world.faults.toServer = (chunk, connection) => {
+    if (connection.server.host !== 'a' || !text(chunk).includes(mark)) return chunk
+    if (!applied) return cut()
+    isDue = true
+    return chunk
+  }
+  world.faults.toClient = (chunk, connection) => (isDue && connection.server.host === 'a' ? cut() : chunk)
+  return outage
+}
+
+const markers = async (): Promise<string[]> =>
+  (await run(tree(other))).filter((path) => /\/(put|op)-|\/claims\/|-marks\//.test(path))
+
+describe.each(['timeout', 'signal'])('a write in doubt whose %s ends it without a connection', (limit) => {
+  /** Makes a call whose limits end after half a second. */
+  async function failureOf(
+    call: (options: { timeoutMs?: number; signal?: AbortSignal }) => Promise<unknown>,
+  ): Promise<AmbiguousResultError> {
+    const stop = new AbortController()
+    const options = limit === 'timeout' ? { timeoutMs: 500 } : { signal: stop.signal }
+    const failed = rejectionOf(call(options))
+    await world.advance(450)
+    if (limit === 'signal') world.clock.after(50, 'abort of the test', () => stop.abort())
+    const error = (await world.within(100, failed)) as AmbiguousResultError
+    expect(error).toBeInstanceOf(AmbiguousResultError)
+    expect(error).toMatchObject({ maybeApplied: true })
+    expect(error.message).toMatch(/unknown/)
+    return error
+  }
+
+  const cause = limit === 'timeout' ? OperationTimeoutError : AbortedError
+
+  /** Returns the first error below an ambiguous result that is none. */
+  function causeOf(error: unknown): unknown {
+    return error instanceof AmbiguousResultError ? causeOf(error.cause) : error
+  }
+
+  it.each([true, false])('says so for a put, and leaves no marker (applied: %s)', async (applied) => {
+    await run(queue().put('a'))
+    const outage = cutOffAt('/q/marks/put-', applied)
+    const error = await failureOf((options) => queue().put('b', options))
+    expect(error.value).toEqual(['b'])
+    expect(causeOf(error)).toBeInstanceOf(cause)
+    outage.restore()
+    await world.advance(5000)
+    expect(await run(queue(other).size())).toBe(applied ? 2 : 1)
+    expect(await markers()).toEqual([])
+  })
+
+  it('says so for a take, with the item that may be taken', async () => {
+    await run(queue().putAll(['', 'a']))
+    await run(queue().take())
+    const outage = cutOffAt('/q/claims/', true)
+    const error = await failureOf((options) => queue().take(options))
+    expect(error.value).toBe('a')
+    outage.restore()
+    await world.advance(5000)
+    expect(await run(queue(other).size())).toBe(0)
+    expect(await markers()).toEqual([])
+  })
+
+  it('says so for a counter', async () => {
+    await run(new Counter(client, '/c').add(1n))
+    const outage = cutOffAt('/c-ops/', true)
+    expect(causeOf(await failureOf((options) => new Counter(client, '/c').add(1n, options)))).toBeInstanceOf(
+      cause,
+    )
+    outage.restore()
+    await world.advance(5000)
+    expect(await run(new Counter(other, '/c').get())).toBe(2n)
+    expect(await markers()).toEqual([])
+  })
+
+  it('says so for a name', async () => {
+    const names = new NameService(client, '/names', utf8)
+    await run(names.register('a', ''))
+    const outage = cutOffAt('/names-marks/', true)
+    await failureOf((options) => names.register('b', '', options))
+    outage.restore()
+    await world.advance(5000)
+    expect(await markers()).toEqual([])
+  })
+
+  it('says so for a put whose items are being looked for after a lost reply', async () => {
+    const own = queue()
+    await run(own.put('a'))
+    let isLost = false
+    world.faults.toClient = (chunk, connection) => {
+      if (connection.server.host !== 'a' || isLost || chunk.length < 60) return chunk
+      isLost = true
+      connection.cut()
+      delete world.faults.toClient
+      // The marker is found, and the connection is lost again when the items are listed.
+      world.faults.toServer = (request, sent) => {
+        if (sent.server.host !== 'a' || !/\/q\/items$/.test(text(request).slice(0, -1))) return request
+        delete world.faults.toServer
+        world.clock.immediate(() => void cutOff('a'))
+        return undefined
+      }
+      return undefined
+    }
+    const ended = rejectionOf(own.put('b', { timeoutMs: 6000 }))
+    expect(await world.within(6500, ended)).toMatchObject({ name: 'AmbiguousResultError', value: ['b'] })
+    expect(isLost).toBe(true)
+    expect(await run(queue(other).size())).toBe(2)
+  })
+})
+
+describe('a write in doubt whose session has expired', () => {
+  it.each([
+    ['take', () => queue().take({ timeoutMs: 60_000 })],
+    [
+      'value',
+      () => new AtomicValue(client, '/v', { codec: utf8, initial: '' }).set('x', { timeoutMs: 60_000 }),
+    ],
+  ])('ends in time when the connection is lost again: %s', async (name, call) => {
+    await run(queue().putAll(['', 'a']))
+    await run(queue().take())
+    await run(new AtomicValue(client, '/v', { codec: utf8, initial: '' }).set('y'))
+    const outage = cutOffAt(name === 'take' ? '/q/claims/' : '/v-ops/', true)
+    const failed = rejectionOf(call())
+    const isOver = watchSettled(failed)
+    await world.advance(20_000)
+    outage.restore()
+    world.faults.toServer = (chunk, connection) => {
+      if (connection.server.host !== 'a' || !/\/(v|items\/queue-.*)/.test(text(chunk))) return chunk
+      delete world.faults.toServer
+      world.clock.immediate(() => void cutOff('a'))
+      return undefined
+    }
+    await world.advance(12_000)
+    expect(isOver()).toBe(false)
+    expect(await world.within(31_000, failed)).toBeInstanceOf(AmbiguousResultError)
+  })
+})
+
+it('a put that was sent when its time is up is reported, while there is a connection', async () => {
+  const own = queue()
+  await run(own.put('a'))
+  const held: (() => void)[] = []
+  world.faults.toClient = (chunk, connection) => {
+    if (connection.server.host !== 'a') return chunk
+    held.push(() => connection.deliver(chunk))
+    return undefined
+  }
+  const put = own.put('b', { timeoutMs: 500 })
+  const isOver = watchSettled(put)
+  await world.advance(1000)
+  expect(isOver()).toBe(false)
+  delete world.faults.toClient
+  for (const deliver of held) deliver()
+  expect(await run(put)).toMatch(/^queue-/)
+  expect(await run(queue(other).size())).toBe(2)
+})
