@@ -26,9 +26,10 @@ const suite = (file: string, test: string): Suite => ({ suite: [file, test] })
 const REPEATED_AFTER_LOST_REPLY: Changes = [
   [
     'support/commit-with-marker.ts',
-    `        const stat = await findMarker(client, { marker, tag, generation }, error)
-        if (stat !== undefined) return { results: undefined, marker: stat }`,
-    '        await retryInNewSession(client, () => client.delete(marker, { missingOk: true }))',
+    'const search = findMarker(client, { marker, tag, generation }, error)',
+    `const search = retryInNewSession(client, () => client.delete(marker, { missingOk: true })).then(
+          (): Stat | undefined => undefined,
+        )`,
   ],
 ]
 
