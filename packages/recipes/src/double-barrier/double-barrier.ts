@@ -21,6 +21,7 @@ import {
   undefinedIfMissing,
 } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
+import { below } from '../support/paths.ts'
 import { watchUntil } from '../support/watch.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
 import { anything, checkArgument, checkOptions, checkRecipe, waiting, whole } from '../support/checks.ts'
@@ -107,7 +108,7 @@ export class DoubleBarrier {
     if (lostRound.lost !== undefined && round > lostRound.lost.round)
       throw this.#sessionLost(lostRound.lost.owner)
     const name = uniqueName(this.#client)
-    const path = `${this.path}/r${round}/${name}`
+    const path = below(this.#roundPath(round), name)
     try {
       const check = { op: 'check', path: this.path, version } as const
       const joined = commitWithMarker(this.#client, path, [check], { signal, needsMarkerStat: true })
@@ -184,8 +185,12 @@ export class DoubleBarrier {
     }
   }
 
+  #roundPath(round: number): string {
+    return below(this.path, `r${round}`)
+  }
+
   async #listMembers(round: number, options: CallOptions): Promise<readonly string[]> {
-    const list = await undefinedIfMissing(this.#client.getChildren(`${this.path}/r${round}`, options))
+    const list = await undefinedIfMissing(this.#client.getChildren(this.#roundPath(round), options))
     return list?.children ?? []
   }
 
@@ -240,7 +245,7 @@ export class DoubleBarrier {
         if (this.#client.session.id !== owner) return 'expired'
         const step = nextLeaveStep(await this.#listMembers(round, { signal: reader.signal }), name)
         if (step.do !== 'wait') return step
-        if ((await reader.data(`${this.path}/r${round}/${step.forDeletionOf}`)) !== undefined)
+        if ((await reader.data(below(this.#roundPath(round), step.forDeletionOf))) !== undefined)
           return undefined
       }
     })
@@ -248,7 +253,7 @@ export class DoubleBarrier {
 
   /** The last member deletes the round. If it fails to, the server does: the round is an empty container. */
   #deleteRound(round: number): void {
-    ignoreFailure(this.#client.delete(`${this.path}/r${round}`, { guaranteed: true, missingOk: true }))
+    ignoreFailure(this.#client.delete(this.#roundPath(round), { guaranteed: true, missingOk: true }))
   }
 
   #sessionLost(owner: bigint): SessionExpiredError {

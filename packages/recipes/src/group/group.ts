@@ -1,4 +1,11 @@
-import { UsageError, type Bytes, type CallOptions, type Client, type Codec } from '@zabra/client/core'
+import {
+  UsageError,
+  type Bytes,
+  type CallOptions,
+  type Client,
+  type Codec,
+  type Stat,
+} from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, Handle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
@@ -7,6 +14,7 @@ import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
 import { callSignal } from '../support/call-signal.ts'
 import { delay } from '../support/delay.ts'
+import { below } from '../support/paths.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { difference, type Difference } from './decide.ts'
 import {
@@ -116,8 +124,8 @@ export class Group<T = Bytes> implements AsyncDisposable {
       const node =
         id === undefined
           ? undefined
-          : await undefinedIfMissing(this.#client.getData(`${this.path}/${name}`, options))
-      if (id === undefined || node === undefined) return []
+          : await undefinedIfMissing(this.#client.getData(below(this.path, name), options))
+      if (id === undefined || node === undefined || !isMember(node.stat)) return []
       const member = this.#decode(node.data)
       return member === undefined ? [] : [[id, member.value]]
     })
@@ -166,8 +174,8 @@ export class Group<T = Bytes> implements AsyncDisposable {
     const found = new Map<string, { readonly value: T }>()
     for (const name of cache.children(this.path) ?? []) {
       const id = decodeName(name)
-      const entry = cache.get(`${this.path}/${name}`)
-      const member = entry && this.#memberOf(entry)
+      const entry = cache.get(below(this.path, name))
+      const member = entry && isMember(entry.stat) ? this.#memberOf(entry) : undefined
       if (id !== undefined && member !== undefined) found.set(id, member)
     }
     return found
@@ -190,8 +198,11 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 
   #pathOf(id: string): string {
-    return `${this.path}/${encodeName(id)}`
+    return below(this.path, encodeName(id))
   }
 }
+
+/** The root has a znode of the servers beside its members. */
+const isMember = ({ ephemeralOwner }: Stat): boolean => ephemeralOwner !== 0n
 
 const identityCodec: Codec<Bytes> = { encode: (value) => value, decode: (data) => data }

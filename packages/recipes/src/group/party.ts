@@ -2,6 +2,7 @@ import { UsageError, utf8, type CallOptions, type Client } from '@zabra/client/c
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
+import { below } from '../support/paths.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { uuid } from '../support/uuid.ts'
 import { checkArgument, checkOptions, checkRecipe, oneOf, text, waiting } from '../support/checks.ts'
@@ -61,6 +62,6 @@ export class Party {
   }
 
   #pathOf(name: string): string {
-    return this.path === '/' ? `/${name}` : `${this.path}/${name}`
+    return below(this.path, name)
   }
 }

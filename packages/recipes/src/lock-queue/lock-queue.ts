@@ -10,6 +10,7 @@ import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { HandleNode } from '../handles/ephemeral-lock-handle.ts'
 import type { Naming, RecipeOptions } from '../handles/types.ts'
 import type { ContenderParser } from './contenders.ts'
+import { below, nameOf } from '../support/paths.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 
 /** Options for the znodes of a queue. */
@@ -57,7 +58,7 @@ export class LockQueue {
   }
 
   pathOf(name: string): string {
-    return this.directory === '/' ? `/${name}` : `${this.directory}/${name}`
+    return below(this.directory, name)
   }
 
   /**
@@ -116,7 +117,7 @@ export class LockQueue {
 }
 
 export function entryOf({ path, stat }: Pick<CreateResult, 'path' | 'stat'>): QueueEntry {
-  return { path, name: path.slice(path.lastIndexOf('/') + 1), token: stat.czxid, owner: stat.ephemeralOwner }
+  return { path, name: nameOf(path), token: stat.czxid, owner: stat.ephemeralOwner }
 }
 
 /** Returns the entry that a transaction created. Apache servers return no stat there, so it is read. */

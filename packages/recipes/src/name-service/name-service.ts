@@ -17,6 +17,7 @@ import { withLimits } from '../support/limits.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
+import { below } from '../support/paths.ts'
 import { RegisteredName } from './registered-name.ts'
 import {
   checkArgument,
@@ -197,10 +198,12 @@ export class NameService<T> {
   }
 
   #path(name: string): string {
-    return `${this.base}/${encodeName(name)}`
+    return below(this.base, encodeName(name))
   }
 
   #markerPath(): string {
-    return `${this.base}-marks/${uniqueName(this.#client)}`
+    // No name is encoded like that of the folder in the root, which has no sibling.
+    const folder = this.base === '/' ? '/%marks' : `${this.base}-marks`
+    return below(folder, uniqueName(this.#client))
   }
 }

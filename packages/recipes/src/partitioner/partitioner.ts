@@ -4,6 +4,7 @@ import { Group } from '../group/group.ts'
 import type { Abortable, RecipeOptions } from '../handles/types.ts'
 import { uuid } from '../support/uuid.ts'
 import { delay } from '../support/delay.ts'
+import { below } from '../support/paths.ts'
 import { itemsOf, stateOf, type PartitionState } from './decide.ts'
 import { waitForAbort, Shares, type Share } from './shares.ts'
 import {
@@ -139,7 +140,7 @@ export class Partitioner {
       onFailed: (error) => failed.abort(error),
     })
     this.#shares = shares
-    const group = new Group(this.#client, `${this.path}/members`, { settleMs })
+    const group = new Group(this.#client, below(this.path, 'members'), { settleMs })
     try {
       await this.#follow(group, shares, settleMs, stopped)
     } catch (error) {

@@ -4,6 +4,7 @@ import { LostError } from '../handles/lost.ts'
 import type { Handle, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { Mutex } from '../mutex/mutex.ts'
 import { encodeName } from '../support/name-codec.ts'
+import { below } from '../support/paths.ts'
 import { delay } from '../support/delay.ts'
 import { assignmentChange, type Phase } from './decide.ts'
 
@@ -96,7 +97,7 @@ export class Shares {
 
   async #holdItem(item: string, state: ItemState): Promise<void> {
     const { stop } = state
-    const mutex = new Mutex(this.#client, `${this.#path}/locks/${encodeName(item)}`, this.#options.lock)
+    const mutex = new Mutex(this.#client, below(this.#path, `locks/${encodeName(item)}`), this.#options.lock)
     const held = await mutex.acquire({ signal: stop.signal })
     const lost = (): void => stop.abort(held.signal.reason)
     held.signal.addEventListener('abort', lost)

@@ -6,6 +6,7 @@ import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { checkOptions, milliseconds } from '../support/checks.ts'
 import { delay } from '../support/delay.ts'
+import { nameOf } from '../support/paths.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
 
 const nacking = { delayMs: milliseconds }
@@ -61,7 +62,7 @@ export class Message<T> implements AsyncDisposable {
 
   /** Name of the item, as returned by `put`. */
   get id(): string {
-    return this.#location.item.slice(this.#location.item.lastIndexOf('/') + 1)
+    return nameOf(this.#location.item)
   }
 
   /** True once `ack` was called, whatever its outcome. */

@@ -1,5 +1,6 @@
 import { UsageError } from '@zabra/client/core'
 import { decodeName, encodeName } from '../support/name-codec.ts'
+import { below } from '../support/paths.ts'
 
 /** An item, as parsed from its name. */
 export interface Item {
@@ -61,20 +62,25 @@ export function queueLayout(path: string, naming: QueueNaming): QueueLayout {
       ...(naming === 'curator' ? curatorNames : kazooNames),
     }
   }
-  const inside = (name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`)
-  const common = siblingFolders(path === '/' ? '' : path)
+  const common = siblingFolders(path)
   return naming === 'kazoo'
-    ? { ...common, items: inside('entries'), claims: inside('taken'), ...kazooNames, parents: 'persistent' }
-    : { ...common, items: inside('items'), claims: inside('claims'), ...ownNames }
+    ? {
+        ...common,
+        items: below(path, 'entries'),
+        claims: below(path, 'taken'),
+        ...kazooNames,
+        parents: 'persistent',
+      }
+    : { ...common, items: below(path, 'items'), claims: below(path, 'claims'), ...ownNames }
 }
 
 const siblingFolders = (folder: string) =>
   ({
-    dead: `${folder}/dead`,
-    marks: `${folder}/marks`,
-    line: `${folder}/line`,
-    putters: `${folder}/putters`,
-    gate: `${folder}/gate`,
+    dead: below(folder, 'dead'),
+    marks: below(folder, 'marks'),
+    line: below(folder, 'line'),
+    putters: below(folder, 'putters'),
+    gate: below(folder, 'gate'),
     parents: 'container',
   }) as const
 

@@ -4,6 +4,7 @@ import { Notifier } from '../lock-queue/notifier.ts'
 import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue } from '../lock-queue/lock-queue.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
+import { nameOf } from '../support/paths.ts'
 import { writeRequest, type RevokeRequest } from './request.ts'
 import {
   abortable,
@@ -84,7 +85,7 @@ async function holdersAt(
   lockPath: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly string[]> {
-  if (parseAnyLock(lockPath.slice(lockPath.lastIndexOf('/') + 1)) !== undefined) return [lockPath]
+  if (parseAnyLock(nameOf(lockPath)) !== undefined) return [lockPath]
   const queue = new LockQueue(client, lockPath, parseAnyLock, {})
   const contenders = contendersInOrder((await queue.list({ signal }))?.names ?? [], parseAnyLock)
   const firstWriter = contenders.findIndex(({ isShared }) => !isShared)

@@ -1,4 +1,6 @@
+import { UsageError } from '@zabra/client/core'
 import type { Naming } from '../handles/types.ts'
+import { below } from '../support/paths.ts'
 
 /** Returns how many permits a lease stands for; 0 if the name is no lease. A lease of Curator stands for one. */
 export function permitsOf(name: string): number {
@@ -17,10 +19,13 @@ export interface SemaphoreLayout {
  * The own scheme and Curator's use a directory each; kazoo's semaphore holds the leases itself, with the queue
  * beside it.
  */
-export const semaphoreLayout = (path: string, naming: Naming): SemaphoreLayout =>
-  naming === 'kazoo'
+export function semaphoreLayout(path: string, naming: Naming): SemaphoreLayout {
+  if (naming === 'kazoo' && path === '/')
+    throw new UsageError('Expected a path below the root with the naming kazoo')
+  return naming === 'kazoo'
     ? { leases: path, queue: `${path}-__lock__` }
-    : { leases: `${path}/leases`, queue: `${path}/locks` }
+    : { leases: below(path, 'leases'), queue: below(path, 'locks') }
+}
 
 /**
  * Returns whether this number of permits fits under the limit. A limit that was lowered may be exceeded for a

@@ -4,6 +4,7 @@ import { uuid } from '../support/uuid.ts'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
+import { below } from '../support/paths.ts'
 import { ignoreFailure, isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
 import { providerRules, ServiceProvider, type ProviderOptions } from './provider.ts'
@@ -110,7 +111,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     checkArgument('serviceDiscovery.instances', 'a name', name, text)
     const path = this.#pathOf(name)
     const children = await this.#children(path, options)
-    const found = children.map((child) => this.#read(`${path}/${child}`, options))
+    const found = children.map((child) => this.#read(below(path, child), options))
     const instances = (await Promise.all(found)).filter((instance) => instance !== undefined)
     return instances.sort((a, b) => (a.id < b.id ? -1 : 1))
   }
@@ -191,7 +192,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
         )
       }
     }
-    return [this.path === '/' ? '' : this.path, ...names].join('/')
+    return below(this.path, names.join('/'))
   }
 }
 

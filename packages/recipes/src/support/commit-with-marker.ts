@@ -11,6 +11,7 @@ import {
 import { abortError } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError } from './ambiguous-result.ts'
 import { orInDoubt } from './in-doubt.ts'
+import { parentOf } from './paths.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, undefinedIfMissing, retryInNewSession } from './retry.ts'
 
 /** Attempts to create the parents against a server that keeps removing empty containers. */
@@ -138,9 +139,6 @@ function withShiftedIndex(error: unknown): unknown {
 export function deleteMarker(client: Client, marker: string): void {
   ignoreFailure(client.delete(marker, { guaranteed: true, missingOk: true }))
 }
-
-/** Returns the parent path. */
-export const parentOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
 
 /** Returns a random name. */
 export const uniqueName = (client: Client): string =>

@@ -1,4 +1,5 @@
 import type { Stat } from '@zabra/client/core'
+import { below, nameOf, parentOf } from '../support/paths.ts'
 
 /** A cached znode. */
 export interface Entry<T> {
@@ -152,11 +153,6 @@ export class EntryTable<T> {
     for (const child of held?.keys() ?? []) this.#forgetHeld(child)
   }
 }
-
-/** Returns the path of a child. */
-export const below = (path: string, name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`)
-const parentOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
-const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
 /** Returns how many levels a path is below a root, or undefined outside of it. */
 export function depthBelow(root: string, path: string): number | undefined {

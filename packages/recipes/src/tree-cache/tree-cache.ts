@@ -16,8 +16,9 @@ import { AsyncQueue, onAbort, withCodecErrors, withoutTimeout } from '@zabra/cli
 import type { Abortable } from '../handles/types.ts'
 import { isFinished, undefinedIfMissing } from '../support/retry.ts'
 import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
+import { below, parentOf } from '../support/paths.ts'
 import { visitConcurrently } from '../support/visit-concurrently.ts'
-import { below, depthBelow, EntryTable, type Entry, type NodeChange } from './entries.ts'
+import { depthBelow, EntryTable, type Entry, type NodeChange } from './entries.ts'
 import {
   abortable,
   aFunction,
@@ -230,11 +231,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     const level = depthBelow(this.root, path)
     if (level === undefined || level > depth) return false
     if (filter === undefined) return true
-    for (
-      let at = path;
-      depthBelow(this.root, at) !== undefined;
-      at = at.slice(0, Math.max(1, at.lastIndexOf('/')))
-    ) {
+    for (let at = path; depthBelow(this.root, at) !== undefined; at = parentOf(at)) {
       if (!filter(at)) return false
       if (at === '/') break
     }

@@ -7,6 +7,7 @@ import { ignoreFailure } from '../support/retry.ts'
 import { toBytes } from '../support/to-bytes.ts'
 import { uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName } from '../support/name-codec.ts'
+import { below } from '../support/paths.ts'
 import { COORDINATOR, decide, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 import { decodeRecord, Transaction, voteOf } from './transaction.ts'
 
@@ -34,7 +35,7 @@ export async function decideTransaction(
   if (participants.length === 0 || new Set(participants).size < participants.length) {
     throw new UsageError('Expected different participants, at least one', { path })
   }
-  const transaction = new Transaction(client, `${path}/tx-${uniqueName(client)}`)
+  const transaction = new Transaction(client, below(path, `tx-${uniqueName(client)}`))
   const record: TransactionRecord = {
     state: 'voting',
     participants,

@@ -19,6 +19,7 @@ import {
   retryUntilKnown,
 } from '../support/retry.ts'
 import { encodeName } from '../support/name-codec.ts'
+import { nameOf, parentOf } from '../support/paths.ts'
 import { COORDINATOR, isDone, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 
 const codec = json<TransactionRecord>()
@@ -34,7 +35,7 @@ export class Transaction {
   }
 
   get id(): string {
-    return this.path.slice(this.path.lastIndexOf('/') + 1)
+    return nameOf(this.path)
   }
 
   votePath(site: string): string {
@@ -56,8 +57,7 @@ export class Transaction {
         return void (await this.client.multi(operations))
       } catch (error) {
         if (error instanceof MultiError && error.index === 0 && error.cause instanceof NoNodeError) {
-          const parent = this.path.slice(0, this.path.lastIndexOf('/'))
-          await retryInNewSession(this.client, () => this.client.createMissing([parent]))
+          await retryInNewSession(this.client, () => this.client.createMissing([parentOf(this.path)]))
         } else if (!this.#isTransient(error)) throw error
         else if ((await this.read()) !== undefined) return
         else if (this.client.session.generation !== generation) throw this.#ambiguous(error)
