@@ -1,7 +1,8 @@
 import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchChildren } from '../tree-cache/watchers.ts'
-import { isFinished, retryInNewSession } from '../support/retry.ts'
+import { ignoreFailure, isFinished, retryInNewSession } from '../support/retry.ts'
+import { checkArgument, oneOf } from '../support/checks.ts'
 import { delay } from '../support/delay.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
 import { encodeName } from '../support/name-codec.ts'
@@ -15,6 +16,8 @@ import { decodeRecord, Transaction } from './transaction.ts'
  * The longest delay in milliseconds between two checks whether a transaction that this site has applied can be deleted.
  */
 const MAX_CHECK_DELAY_MS = 600_000
+
+const aVote = oneOf('commit', 'abort')
 
 /**
  * The handlers of a site. Each is called at least once for an id: again, with the same id, when the site ended during it or before
@@ -33,7 +36,7 @@ export interface ParticipantHandlers {
   abort(transaction: { readonly id: string }): Promise<void>
   /**
    * Receives the error of a handler, or of a transaction that the site cannot continue. A failed `prepare` is a
-   * vote to abort.
+   * vote to abort. Its own errors are ignored.
    */
   onFailed?(error: unknown, transaction: { readonly id: string }): void
 }
@@ -61,7 +64,7 @@ export function participate(
     const done = new Site(client, below(path, name), site, handlers, stop.signal)
       .run(gone.signal)
       .catch((error: unknown) => {
-        if (!over(error)) handlers.onFailed?.(error, { id: name })
+        if (!over(error)) reportFailure(handlers, error, name)
       })
     working.set(name, { done, gone })
   }
@@ -86,7 +89,7 @@ export function participate(
     }
     following = follow().catch((error: unknown) => {
       if (!isStarted) reject(error as Error)
-      else if (!over(error)) handlers.onFailed?.(error, { id: '' })
+      else if (!over(error)) reportFailure(handlers, error, '')
     })
   })
   started.catch(() => {})
@@ -97,6 +100,10 @@ export function participate(
       await Promise.all([following, ...[...working.values()].map(({ done }) => done)])
     },
   }
+}
+
+function reportFailure(handlers: ParticipantHandlers, error: unknown, id: string): void {
+  ignoreFailure((async () => handlers.onFailed?.(error, { id }))())
 }
 
 /** The work of a site on one transaction. */
@@ -175,10 +182,12 @@ class Site {
     const { id } = this.#transaction
     let vote: Vote = 'abort'
     try {
-      vote = await this.#handlers.prepare({ id, payload: fromBase64(payload) }, signal)
+      const prepared = await this.#handlers.prepare({ id, payload: fromBase64(payload) }, signal)
+      checkArgument('twoPhaseCommit.prepare', 'a vote', prepared, aVote)
+      vote = prepared
     } catch (error) {
       if (signal.aborted) return
-      this.#handlers.onFailed?.(error, { id })
+      reportFailure(this.#handlers, error, id)
     }
     // A vote with an unknown outcome is cast again: it counts once.
     while (!signal.aborted && !(await this.#transaction.hasVoted(this.#site))) {

@@ -465,3 +465,49 @@ it('is decided once among random deaths of coordinators and cuts of sites', asyn
     await own.end()
   })
 })
+
+describe('a handler of a site', () => {
+  const twoSites = async (bad: ParticipantHandlers, good: ParticipantHandlers): Promise<Decision> => {
+    const sites = [participate(client, '/t', 'a', bad), participate(client, '/t', 'b', good)]
+    await run(Promise.all(sites.map(({ started }) => started)))
+    const decision = await world.within(10_000, begin(client, ['a', 'b'], 600_000))
+    await world.advance(1000)
+    await run(Promise.all(sites.map(({ stop }) => stop())))
+    return decision
+  }
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('onFailed')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('onFailed'))],
+  ])(
+    'that receives failures and %s keeps no site from its vote, and is no unhandled rejection',
+    async (_name, onFailed) => {
+      const unhandled: unknown[] = []
+      const note = (reason: unknown): void => void unhandled.push(reason)
+      process.on('unhandledRejection', note)
+      const ledger = new Ledger()
+      const no = (): Promise<never> => Promise.reject(new Error('prepare'))
+      const bad = { ...ledger.handlers('a', no), onFailed: onFailed as () => void }
+      expect(await twoSites(bad, ledger.handlers('b'))).toBe('aborted')
+      const failing = { ...ledger.handlers('a'), commit: no, onFailed: onFailed as () => void }
+      expect(await twoSites(failing, ledger.handlers('b'))).toBe('committed')
+      await new Promise((resolve) => setImmediate(resolve))
+      process.off('unhandledRejection', note)
+      expect(unhandled).toEqual([])
+    },
+  )
+
+  it('that prepares and returns no vote aborts, and its failure says what was expected', async () => {
+    const ledger = new Ledger()
+    const none = (() => Promise.resolve()) as unknown as () => Promise<Vote>
+    expect(await twoSites(ledger.handlers('a', none), ledger.handlers('b'))).toBe('aborted')
+    expect(ledger.failures).toMatchObject([
+      { code: 'USAGE', message: expect.stringContaining("Expected a vote as 'commit' or 'abort', got") },
+    ])
+  })
+})
