@@ -17,6 +17,7 @@ import { LostError, type LostReason } from './lost.ts'
 import { OwnNodeWatcher } from './own-node-watcher.ts'
 import { lossReason, sessionStatusOf } from './policy.ts'
 import { checkArgument, checkOptions, trueOrFalse } from '../support/checks.ts'
+import { report } from '../support/report.ts'
 import { joinLeaseRenewal, renewsLease } from './renewal.ts'
 import type { LockHandle, ReleaseOptions } from './types.ts'
 
@@ -237,10 +238,6 @@ export class EphemeralLockHandle implements LockHandle {
   #report(phase: string, waitedMs?: number): void {
     const { recipe } = this.#options
     const waited = waitedMs === undefined ? {} : { waitedMs }
-    try {
-      this.#client.instrumentation?.recipe?.({ recipe, path: this.path, phase, ...waited })
-    } catch {
-      // Instrumentation must not break the recipe.
-    }
+    report(this.#client, { recipe, path: this.path, phase, ...waited })
   }
 }

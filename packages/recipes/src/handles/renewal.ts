@@ -1,5 +1,6 @@
 import { ZooKeeperError, type Client, type ErrorPolicy } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { report } from '../support/report.ts'
 
 const renewals = new WeakMap<Client, LeaseRenewal>()
 
@@ -52,7 +53,7 @@ class LeaseRenewal {
     } catch (error) {
       // The lease then runs out, which the handles check themselves.
       if (ZooKeeperError.is(error) && (error.retryable || error.scope !== 'request')) return
-      this.#client.instrumentation?.recipe?.({ recipe: 'lease', path: '/', phase: 'renewalFailed' })
+      report(this.#client, { recipe: 'lease', path: '/', phase: 'renewalFailed' })
     }
   }
 }

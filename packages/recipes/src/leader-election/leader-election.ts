@@ -17,6 +17,7 @@ import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
 import { acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { callSignal } from '../support/call-signal.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
+import { report } from '../support/report.ts'
 import { uuid } from '../support/uuid.ts'
 import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
@@ -304,7 +305,7 @@ export class LeaderElection implements AsyncDisposable {
   #track(work: Promise<void>): void {
     const running = work
       .catch(() => {
-        this.client.instrumentation?.recipe?.({ recipe: 'election', path: this.path, phase: 'leaveFailed' })
+        report(this.client, { recipe: 'election', path: this.path, phase: 'leaveFailed' })
       })
       .finally(() => this.#running.delete(running))
     this.#running.add(running)

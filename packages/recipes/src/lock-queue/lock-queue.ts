@@ -11,6 +11,7 @@ import type { HandleNode } from '../handles/ephemeral-lock-handle.ts'
 import type { Naming, RecipeOptions } from '../handles/types.ts'
 import type { ContenderParser } from './contenders.ts'
 import { below, nameOf } from '../support/paths.ts'
+import { report } from '../support/report.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 
 /** Options for the znodes of a queue. */
@@ -111,7 +112,7 @@ export class LockQueue {
   /** Removes an entry without waiting for the result. */
   removeInBackground(entry: QueueEntry): void {
     this.remove(entry).catch(() => {
-      this.client.instrumentation?.recipe?.({ recipe: 'line', path: entry.path, phase: 'leaveFailed' })
+      report(this.client, { recipe: 'line', path: entry.path, phase: 'leaveFailed' })
     })
   }
 }

@@ -29,6 +29,7 @@ import {
   type TurnOptions,
 } from '../lock-queue/turn.ts'
 import { withLimits, type WaitContext } from '../support/limits.ts'
+import { report } from '../support/report.ts'
 import { uuid } from '../support/uuid.ts'
 import { lockPrefixes, parseLock } from '../mutex/names.ts'
 import { fits, permitsOf, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
@@ -346,7 +347,7 @@ export class Semaphore {
     }
     clean().catch((error: unknown) => {
       if (error instanceof SessionExpiredError || error instanceof ClosedError) return
-      this.client.instrumentation?.recipe?.({ recipe: 'semaphore', path: this.path, phase: 'leaveFailed' })
+      report(this.client, { recipe: 'semaphore', path: this.path, phase: 'leaveFailed' })
     })
   }
 
