@@ -7,7 +7,7 @@ import {
   type Stat,
 } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
-import type { Abortable, Handle, WaitOptions } from '../handles/types.ts'
+import type { Abortable, KeptHandle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
@@ -54,7 +54,7 @@ export interface JoinOptions extends WaitOptions {
 }
 
 /** Membership in a group, which outlives the session that joined. */
-export interface Membership<T> extends Handle {
+export interface Membership<T> extends KeptHandle {
   readonly id: string
   /** Replaces the value that the other members see. */
   update(value: T): Promise<void>
@@ -110,6 +110,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
     }
     return {
       id,
+      signal: node.signal,
       update: (next) => node.setData(this.#codec.encode(next)),
       release,
       [Symbol.asyncDispose]: release,

@@ -1,6 +1,6 @@
 import { UsageError, utf8, type CallOptions, type Client } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
-import type { Handle, WaitOptions } from '../handles/types.ts'
+import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { below } from '../support/paths.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
@@ -15,7 +15,7 @@ export interface PartyOptions {
 const MARK = '__party__'
 
 /** Membership in a party, which outlives the session that joined. */
-export interface PartyMembership extends Handle {
+export interface PartyMembership extends KeptHandle {
   readonly identifier: string
 }
 
@@ -45,7 +45,7 @@ export class Party {
     const node = new PersistentNode(this.#client, path, utf8.encode(identifier), { parents: 'persistent' })
     await waitForReady(this.#client, node, options, { operation: 'party.join', path })
     const release = (): Promise<void> => node.close()
-    return { identifier, release, [Symbol.asyncDispose]: release }
+    return { identifier, signal: node.signal, release, [Symbol.asyncDispose]: release }
   }
 
   /** Returns the identifiers of all members, sorted. */

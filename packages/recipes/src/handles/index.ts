@@ -3,6 +3,7 @@ export type {
   Abortable,
   AcquireOptions,
   Handle,
+  KeptHandle,
   LockHandle,
   Naming,
   RecipeOptions,

@@ -9,6 +9,15 @@ export interface Handle extends AsyncDisposable {
   release(): Promise<void>
 }
 
+/** What is kept registered through lost connections and sessions until it is released. */
+export interface KeptHandle extends Handle {
+  /**
+   * Aborts when the registration ends: with an `AbortedError` by a release, else with the error for which it cannot be made
+   * again, such as a `NoAuthError`, a `QuotaExceededError`, or a `NodeConflictError` when another client has taken its place.
+   */
+  readonly signal: AbortSignal
+}
+
 /** A lock that is held. The holder must release it even after a loss. */
 export interface LockHandle extends Handle {
   /**

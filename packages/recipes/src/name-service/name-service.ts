@@ -1,4 +1,5 @@
 import {
+  AbortedError,
   BadVersionError,
   MultiError,
   NodeExistsError,
@@ -10,7 +11,7 @@ import {
   type Stat,
 } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
-import type { Handle, WaitOptions } from '../handles/types.ts'
+import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { orInDoubt } from '../support/in-doubt.ts'
 import { withLimits } from '../support/limits.ts'
@@ -45,7 +46,7 @@ export interface ResolveOptions extends CallOptions {
 }
 
 /** A registered name. */
-export interface Registration<T> extends Handle {
+export interface Registration<T> extends KeptHandle {
   /**
    * Replaces the value. Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by
    * another client.
@@ -90,6 +91,7 @@ export class NameService<T> {
     const node = new PersistentNode(this.#client, path, data, { parents: 'persistent' })
     await waitForReady(this.#client, node, limits, { operation: 'nameService.register', path })
     return this.#registration(
+      node.signal,
       (next) => node.setData(next),
       () => node.close(),
     )
@@ -101,15 +103,26 @@ export class NameService<T> {
     signal: AbortSignal | undefined,
   ): Promise<Registration<T>> {
     const czxid = await this.#create(name, data, signal)
-    const kept = new RegisteredName(this.#client, this.#path(name), czxid)
+    const path = this.#path(name)
+    const kept = new RegisteredName(this.#client, path, czxid)
+    const ended = new AbortController()
     return this.#registration(
+      ended.signal,
       (next) => kept.update(next),
-      () => kept.remove(),
+      () => {
+        ended.abort(new AbortedError(`The name at ${path} is released`, { path }))
+        return kept.remove()
+      },
     )
   }
 
-  #registration(update: (data: Uint8Array) => Promise<void>, release: () => Promise<void>): Registration<T> {
+  #registration(
+    signal: AbortSignal,
+    update: (data: Uint8Array) => Promise<void>,
+    release: () => Promise<void>,
+  ): Registration<T> {
     return {
+      signal,
       update: async (value) => update(this.#codec.encode(value)),
       release,
       [Symbol.asyncDispose]: release,

@@ -154,11 +154,13 @@ export class Partitioner {
 
   async #follow(group: Group, shares: Shares, settleMs: number, signal: AbortSignal): Promise<void> {
     // The session of an earlier run of this member may still hold its id.
-    await group.join(this.id, new Uint8Array(0), { onConflict: 'wait', signal })
-    await delay(this.#client, settleMs, signal)
-    for await (const { members } of group.changes({ signal })) {
+    const membership = await group.join(this.id, new Uint8Array(0), { onConflict: 'wait', signal })
+    const stopped = AbortSignal.any([signal, membership.signal])
+    await delay(this.#client, settleMs, stopped)
+    for await (const { members } of group.changes({ signal: stopped })) {
       shares.setWanted(itemsOf(this.id, new Set(members.keys()), this.items))
       this.#settled = members.has(this.id)
     }
+    if (!signal.aborted) membership.signal.throwIfAborted()
   }
 }

@@ -26,6 +26,7 @@ import {
 import type { Explanation } from '../handles/lock-timeout.ts'
 import type { WaitOptions } from '../handles/types.ts'
 import { orAborted, withLimits, type WaitContext } from '../support/limits.ts'
+import { report } from '../support/report.ts'
 import { toBytes } from '../support/to-bytes.ts'
 import { watchUntil } from '../support/watch.ts'
 import { actionFor } from './decide.ts'
@@ -110,7 +111,7 @@ export async function waitForReady(
  */
 export class PersistentNode implements AsyncDisposable {
   /**
-   * Resolves with the path once the znode exists. Rejects when it cannot be created: no permission, no parent, or
+   * Resolves with the path once the znode exists. Rejects when it cannot be created: no permission, no parent, a quota, or
    * a conflict.
    */
   readonly ready: Promise<string>
@@ -130,7 +131,7 @@ export class PersistentNode implements AsyncDisposable {
     resolve: () => {},
     reject: () => {},
   }
-  #failure: unknown
+  readonly #ended = new AbortController()
   #closing: Promise<void> | undefined
 
   constructor(client: Client, path: string, data: Data, options: PersistentNodeOptions = {}) {
@@ -151,6 +152,14 @@ export class PersistentNode implements AsyncDisposable {
     })
   }
 
+  /**
+   * Aborts when the znode is no longer kept: with an `AbortedError` by a close, else with the error for which it could not be
+   * created, created again or written.
+   */
+  get signal(): AbortSignal {
+    return this.#ended.signal
+  }
+
   /** Path of the znode; that of a sequential node is known once it is ready. */
   get path(): string {
     return this.#path
@@ -158,8 +167,7 @@ export class PersistentNode implements AsyncDisposable {
 
   /** Replaces the data. Resolves when the servers have it; older data is never written again. */
   async setData(data: Data): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure
-    if (this.#stop.signal.aborted) throw this.#closedError()
+    if (this.signal.aborted) throw this.signal.reason
     checkArgument('setData', 'data', data, aData)
     this.#data = toBytes(data)
     const written = new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }))
@@ -179,8 +187,9 @@ export class PersistentNode implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#stop.abort()
+    this.#ended.abort(this.#closedError())
     await this.#done
-    this.#fail(this.#closedError())
+    this.#fail(this.signal.reason)
     if (this.#options.leaveBehind || !this.#hasName || isFinished(this.#client)) return
     try {
       await retryInNewSession(this.#client, () => this.#remove())
@@ -329,7 +338,10 @@ export class PersistentNode implements AsyncDisposable {
   }
 
   #fail(error: unknown): void {
-    this.#failure ??= error
+    if (!this.signal.aborted) {
+      this.#ended.abort(error)
+      report(this.#client, { recipe: 'persistent node', path: this.#path, phase: 'lost' })
+    }
     this.#settleReady.reject(error)
     for (const waiter of this.#waiting.splice(0)) waiter.reject(error)
   }

@@ -69,7 +69,10 @@ export class ServiceProvider<T> implements AsyncDisposable {
     return this.#cache.ready
   }
 
-  /** True while the connection is lost and the instances may be outdated. The provider keeps using them. */
+  /**
+   * True while the connection is lost and the instances may be outdated, and once the provider has ended with an error, which
+   * `changes` rejects with, or is closed. It keeps using them.
+   */
   get stale(): boolean {
     return this.#cache.stale
   }

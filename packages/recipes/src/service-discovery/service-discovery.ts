@@ -1,7 +1,7 @@
 import { UsageError, type CallOptions, type Client, type Codec, type CreateMode } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
-import type { Handle, WaitOptions } from '../handles/types.ts'
+import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { below } from '../support/paths.ts'
@@ -39,7 +39,7 @@ export class InstanceIdConflictError extends NodeConflictError {
 }
 
 /** A registration. It survives session expiry until it is released or its discovery is closed. */
-export interface ServiceRegistration<T> extends Handle {
+export interface ServiceRegistration<T> extends KeptHandle {
   /** The instance as last registered or updated. */
   readonly instance: Instance<T>
   /**
@@ -218,6 +218,10 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
       onConflict: options.onConflict,
       leaveBehind: instance.serviceType === 'PERMANENT',
     })
+  }
+
+  get signal(): AbortSignal {
+    return this.#node.signal
   }
 
   async ready(limits: WaitOptions): Promise<void> {

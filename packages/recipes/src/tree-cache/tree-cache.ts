@@ -125,7 +125,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     void this.#run().catch((error: unknown) => this.#end(error))
   }
 
-  /** True while the connection is lost, or until everything has been read again. */
+  /** True while the connection is lost, until everything has been read again, and once the cache has ended or is closed. */
   get stale(): boolean {
     return this.#stale
   }
@@ -154,7 +154,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   /**
    * Yields the current znodes as `added`, and then every change until the consumer leaves the loop or the cache is
-   * closed.
+   * closed. Rejects with the error that has ended the cache.
    */
   events(options: Abortable = {}): AsyncIterableIterator<CacheEvent<T>> {
     checkOptions(`events ${this.root}`, options, abortable)
@@ -410,6 +410,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   #end(error: unknown): void {
     if (this.#isClosed) return
     this.#isClosed = true
+    this.#stale = true
     this.#error = error
     void this.#states.return?.()
     void this.#watcher?.close()
