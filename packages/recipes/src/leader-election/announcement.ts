@@ -57,16 +57,19 @@ export async function announce(
   } as const
   for (let stale: number | undefined; ;) {
     const drop = stale === undefined ? [] : [{ op: 'delete', path, version: stale } as const]
+    // The version differs from the one before, so that its leader cannot remove this one in its place.
+    const mark = stale === 0 ? [{ op: 'setData', path, data } as const] : []
     try {
-      await client.unordered().multi([check, ...drop, create])
+      await client.unordered().multi([check, ...drop, create, ...mark])
       return
     } catch (error) {
       const lost = ZooKeeperError.is(error) && error.retryable && error.maybeApplied
       const cause = error instanceof MultiError ? error.cause : error
       if (!lost && !(error instanceof MultiError && error.index > 0 && hasChanged(cause))) throw cause
       const exists = lost || cause instanceof NodeExistsError
-      stale = exists ? await versionOfOther(client, path, leader) : undefined
-      if (stale === OWN_ANNOUNCEMENT) return
+      const found = exists ? await readAnnouncementOf(client, path, leader.token) : undefined
+      if (found?.isOwn) return
+      stale = found?.version
       throwIfAborted(signal, path, 'announce')
     }
   }
@@ -108,16 +111,49 @@ export async function withdrawAnnouncement(
   }
 }
 
-const OWN_ANNOUNCEMENT = -1
-
 /**
- * Returns the version of another leader's announcement, `OWN_ANNOUNCEMENT` for this one, undefined if there is
- * none.
+ * Removes the announcement of a leader whose queue entry another client has deleted, while a contender that need not announce
+ * itself is the head of the queue: `head` is its znode. Returns false when that contender has left meanwhile.
+ *
+ * Only the head may replace the announcement, once, by one with another version: none but the own one is removed.
  */
-async function versionOfOther(client: Client, path: string, leader: Leader): Promise<number | undefined> {
+export async function removeAnnouncement(
+  client: Client,
+  path: string,
+  head: string,
+  token: bigint,
+): Promise<boolean> {
+  for (;;) {
+    try {
+      await client.sync(path)
+      const found = await readAnnouncementOf(client, path, token)
+      if (!found?.isOwn) return true
+      const operations = [
+        { op: 'check', path: head } as const,
+        { op: 'delete', path, version: found.version } as const,
+      ]
+      // No automatic retry: another announcement may have the same version by then.
+      await client.unordered().multi(operations, { retry: false })
+      return true
+    } catch (error) {
+      const cause = error instanceof MultiError ? error.cause : error
+      if (error instanceof MultiError && error.index === 0 && cause instanceof NoNodeError) return false
+      if (error instanceof MultiError && hasChanged(cause)) continue
+      if (!ZooKeeperError.is(cause) || !cause.retryable) throw cause
+      await waitForConnection(client)
+    }
+  }
+}
+
+/** Returns the version of the announcement, and whether it is that of the leadership with this token; undefined if there is none. */
+async function readAnnouncementOf(
+  client: Client,
+  path: string,
+  token: bigint,
+): Promise<{ readonly version: number; readonly isOwn: boolean } | undefined> {
   const found = await undefinedIfMissing(client.getData(path))
   if (found === undefined) return undefined
   const { data, stat } = found
-  const ours = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === leader.token
-  return ours ? OWN_ANNOUNCEMENT : stat.version
+  const isOwn = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === token
+  return { version: stat.version, isOwn }
 }

@@ -368,6 +368,127 @@ it('a participant that stops after losing leadership removes its announcement', 
   expect(await line()).toEqual([])
 })
 
+describe('an election of which some participants announce themselves', () => {
+  const silent: Record<string, () => Promise<unknown>> = {
+    'a participant without announce': () => of(b, 'two').acquire(),
+    'a participant of kazoo': () =>
+      b.create('/e/0123456789abcdef0123456789abcdef__lock__', {
+        mode: 'ephemeralSequential',
+        protected: false,
+        data: 'two',
+      }),
+    'a participant of Curator': () =>
+      b.create('/e/_c_00000000-0000-0000-0000-000000000000-latch-', {
+        mode: 'ephemeralSequential',
+        protected: false,
+        data: 'two',
+      }),
+  }
+  const announced = async (): Promise<string | undefined> => {
+    if ((await run(b.exists('/e/leader'))) === undefined) return undefined
+    return decodeLeader((await run(b.getData('/e/leader'))).data)?.id
+  }
+
+  it.each(Object.entries(silent))('shows no leader once %s leads', async (_name, enter) => {
+    const held = await run(of(a, 'one', true).acquire())
+    const next = enter()
+    await world.settle()
+    const stop = new AbortController()
+    const seen = world.collect(of(b, 'watcher', true).observe({ signal: stop.signal }))
+    await run(b.delete(held.path))
+    await run(next)
+    await world.advance(100)
+    expect(await announced()).toBeUndefined()
+    expect(seen.map((leader) => leader?.id)).toEqual(['one', undefined])
+    await run(held.release())
+    expect(await line()).toHaveLength(1)
+    stop.abort()
+    await world.settle()
+  })
+
+  it('removes the announcement of a leader that was cut off when its znode was deleted', async () => {
+    const terms = of(a, 'one', true).leadership()
+    const { path } = (await run(terms.next())).value!
+    const again = terms.next()
+    const next = of(b, 'two').acquire()
+    await world.advance(100)
+    const goOn = world.refuseConnections()
+    world.connections[0]!.cut()
+    await world.settle()
+    await run(b.delete(path))
+    await run(next)
+    expect(await announced()).toBe('one')
+    goOn()
+    await world.advance(5000)
+    expect(await announced()).toBeUndefined()
+    await run((await run(next)).release())
+    await run(again)
+    expect(await announced()).toBe('one')
+    await run(terms.return(undefined))
+    expect(await line()).toEqual([])
+  })
+
+  it('shows each leader that announces itself, in any order', async () => {
+    const order = [true, false, false, true, true, false, true]
+    const elections = order.map((announce, n) => of(n % 2 === 0 ? a : b, String(n), announce))
+    const turns: Promise<LockHandle>[] = []
+    for (const election of elections) {
+      turns.push(election.acquire())
+      await world.settle()
+    }
+    for (const [n, turn] of turns.entries()) {
+      const held = await run(turn)
+      await world.settle()
+      expect(await announced()).toBe(order[n] ? String(n) : undefined)
+      // Every other one is deposed.
+      if (n % 2 === 0) await run((n % 4 === 0 ? b : a).delete(held.path))
+      else await run(held.release())
+      await world.advance(100)
+    }
+    expect(await announced()).toBeUndefined()
+  })
+
+  it('keeps the announcement of a leader when its predecessor removes its own too late', async () => {
+    const one = await run(of(a, 'one', true).acquire())
+    const entering = of(b, 'two', true).acquire()
+    await world.advance(100)
+    // The first leader has read its announcement, and is about to remove it, before the second one replaces it.
+    const held = new Map(world.connections.slice(0, 2).map((each) => [each, [] as Uint8Array[]]))
+    const [first, second] = [...held.keys()]
+    let sent = 0
+    world.faults.toServer = (chunk, connection) => {
+      const queue = held.get(connection)
+      const isMulti = new DataView(chunk.buffer, chunk.byteOffset).getInt32(8) === 14
+      const isAnnouncement = isMulti && new TextDecoder().decode(chunk).includes('/e/leader')
+      // The first one withdraws its znode, which is gone, before.
+      const isDue = isAnnouncement && (connection === second || sent++ > 0)
+      if (queue === undefined || (queue.length === 0 && !isDue)) return chunk
+      queue.push(chunk.slice())
+      return undefined
+    }
+    const goOn = async (connection: typeof first): Promise<void> => {
+      const queue = held.get(connection!)!
+      held.delete(connection!)
+      expect(queue.length).toBeGreaterThan(0)
+      for (const chunk of queue) connection!.send(chunk)
+      await world.settle()
+    }
+    const observer = await world.client()
+    await run(observer.delete(one.path))
+    await world.advance(100)
+    await goOn(second)
+    expect(await announced()).toBe('two')
+    await goOn(first)
+    const two = await run(entering)
+    await world.advance(100)
+    expect(await announced()).toBe('two')
+    await run(one.release())
+    expect(await announced()).toBe('two')
+    await run(two.release())
+    expect(await line()).toEqual([])
+  })
+})
+
 describe('a leadership that is lost while it is announced', () => {
   /** Cuts the connection when the announcement is sent, and connects again after that. */
   function cutAtAnnouncement(): void {

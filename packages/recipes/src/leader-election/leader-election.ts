@@ -19,7 +19,7 @@ import { callSignal } from '../support/call-signal.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { report } from '../support/report.ts'
 import { uuid } from '../support/uuid.ts'
-import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
+import { announce, removeAnnouncement, withdrawAnnouncement, type Leader } from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
 import {
   abortable,
@@ -37,7 +37,7 @@ export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
   readonly id?: string | undefined
   /**
    * Leaders write their id to `<path>/leader`, and observers read it there: they see only leaders that know of
-   * their leadership.
+   * their leadership, and none while a participant leads that does not announce itself.
    */
   readonly announce?: boolean | undefined
 }
@@ -73,8 +73,8 @@ export class LeaderElection implements AsyncDisposable {
   readonly #running = new Set<Promise<void>>()
   /** Handles of `acquire` that are not released yet. */
   readonly #acquired = new Set<LockHandle>()
-  /** Queue entries for which an announcement may have been written. */
-  readonly #announced = new WeakSet<QueueEntry>()
+  /** Queue entries for which an announcement may have been written, each with its removal once that has begun. */
+  readonly #announced = new WeakMap<QueueEntry, Promise<boolean> | undefined>()
 
   constructor(client: Client, path: string, options: ElectionOptions = {}) {
     checkRecipe('LeaderElection', client, path, options, rules)
@@ -251,12 +251,16 @@ export class LeaderElection implements AsyncDisposable {
       prefix: prefixes[this.#queue.naming],
       policy: this.#policy,
       grant: (entry, waitedMs) => {
-        if (this.#options.announce) this.#announced.add(entry)
+        if (this.#options.announce) this.#announced.set(entry, undefined)
         const handle: EphemeralLockHandle = new EphemeralLockHandle(this.client, entry, {
           recipe: 'leadership',
           policy: this.#policy,
           waitedMs,
           release: () => release(entry, handle),
+          // Its own handle may be released late, and the next leader need not announce itself.
+          onEnd: ({ reason }) => {
+            if (reason === 'nodeDeleted') this.#track(this.#queue.remove(entry))
+          },
         })
         return handle
       },
@@ -279,17 +283,32 @@ export class LeaderElection implements AsyncDisposable {
 
   /** Removes a queue entry with its announcement. Returns false when the entry is left. */
   async #withdraw(entry: QueueEntry): Promise<boolean> {
-    if (!this.#announced.delete(entry)) return false
+    if (!this.#announced.has(entry)) return false
+    const removal = this.#announced.get(entry) ?? this.#withdrawOnce(entry)
+    this.#announced.set(entry, removal)
+    return removal
+  }
+
+  async #withdrawOnce(entry: QueueEntry): Promise<boolean> {
     const left = await withdrawAnnouncement(this.client, this.#leaderPath, entry.path)
-    if (left === 'announcement') await this.#withdrawAsHead()
+    if (left === 'announcement') await this.#removeLeft(entry)
     return left !== 'entry'
   }
 
-  /**
-   * Removes an announcement whose queue entry another client has deleted. Only the head of the queue may: a contender
-   * replaces the announcement by its own.
-   */
-  async #withdrawAsHead(): Promise<void> {
+  /** Removes an announcement whose queue entry another client has deleted: as the head of the queue, or for the one that is. */
+  async #removeLeft({ token }: QueueEntry): Promise<void> {
+    for (;;) {
+      const [first] = contendersInOrder((await this.#queue.list())?.names ?? [], parse)
+      const isDone =
+        first === undefined
+          ? await this.#withdrawAsHead()
+          : await removeAnnouncement(this.client, this.#leaderPath, this.#queue.pathOf(first.name), token)
+      if (isDone) return
+    }
+  }
+
+  /** Takes the place of the head of an empty queue, and leaves it with the announcement. Returns false if it is not empty. */
+  async #withdrawAsHead(): Promise<boolean> {
     const isFree = (names: readonly string[]): boolean => contendersInOrder(names, parse).length === 0
     const turn = {
       prefix: prefixes[this.#queue.naming],
@@ -297,9 +316,10 @@ export class LeaderElection implements AsyncDisposable {
       grant: (own: QueueEntry) => own,
     } as const
     const head = await tryAcquireTurn(this.#queue, turn, isFree)
-    if (head === undefined) return
-    this.#announced.add(head)
+    if (head === undefined) return false
+    this.#announced.set(head, undefined)
     await this.#queue.remove(head)
+    return true
   }
 
   #track(work: Promise<void>): void {
