@@ -102,7 +102,7 @@ export class Lease {
   /** Takes the lease, or returns undefined if another holder has it. */
   tryAcquire(options: WaitOptions = {}): Promise<LeaseHandle | undefined> {
     return withLimits(this.#client, options, this.#waiting, async (signal) => {
-      const taken = await this.#tryAcquire(signal)
+      const taken = await retryInNewSession(this.#client, () => this.#tryAcquire(signal))
       return 'release' in taken ? taken : undefined
     })
   }

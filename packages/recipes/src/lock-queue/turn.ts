@@ -11,6 +11,7 @@ import { LostError } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import type { Abortable } from '../handles/types.ts'
 import { orAborted } from '../support/limits.ts'
+import { retryInNewSession } from '../support/retry.ts'
 import { Notifier } from './notifier.ts'
 import { turnStatusOf } from './contenders.ts'
 import type { LockQueue, Listing, QueueEntry } from './lock-queue.ts'
@@ -60,7 +61,13 @@ export async function acquireTurn<T>(
 }
 
 /** Takes the turn only if there is nothing to wait for; else removes its entry and returns undefined. */
-export async function tryAcquireTurn<T>(
+export const tryAcquireTurn = <T>(
+  queue: LockQueue,
+  options: TurnOptions<T>,
+  isFree: (names: readonly string[]) => boolean,
+): Promise<T | undefined> => retryInNewSession(queue.client, () => attemptFreeTurn(queue, options, isFree))
+
+async function attemptFreeTurn<T>(
   queue: LockQueue,
   options: TurnOptions<T>,
   isFree: (names: readonly string[]) => boolean,

@@ -33,7 +33,7 @@ import { report } from '../support/report.ts'
 import { uuid } from '../support/uuid.ts'
 import { lockPrefixes, parseLock } from '../mutex/names.ts'
 import { fits, permitsOf, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
-import { causeAt, undefinedIfMissing } from '../support/retry.ts'
+import { causeAt, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
 import { checkPermits, PermitLimit, type Limit } from './permits.ts'
 import { anything, checkBody, checkRecipe, recipe, waiting } from '../support/checks.ts'
 
@@ -102,7 +102,7 @@ export class Semaphore {
    */
   tryAcquire(options: PermitOptions = {}): Promise<LockHandle | undefined> {
     return withLimits(this.client, options, this.#waiting, (signal) =>
-      this.#tryAcquire(options.permits ?? 1, signal),
+      retryInNewSession(this.client, () => this.#tryAcquire(options.permits ?? 1, signal)),
     )
   }
 
