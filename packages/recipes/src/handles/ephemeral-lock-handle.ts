@@ -236,8 +236,6 @@ export class EphemeralLockHandle implements LockHandle {
   }
 
   #report(phase: string, waitedMs?: number): void {
-    const { recipe } = this.#options
-    const waited = waitedMs === undefined ? {} : { waitedMs }
-    report(this.#client, { recipe, path: this.path, phase, ...waited })
+    report(this.#client, { recipe: this.#options.recipe, path: this.path, phase, waitedMs })
   }
 }

@@ -147,13 +147,9 @@ async function timeoutError(
 ): Promise<OperationTimeoutError> {
   const found = await explanationOf(client, explain, cause)
   const limit = timeoutMs === undefined ? 'before the deadline' : `within ${timeoutMs} ms`
-  const texts = [
-    `${operation} ${path}: no result ${limit}`,
-    ...(cause.maybeApplied ? ['it was sent and may be applied'] : []),
-    ...(found === undefined ? [] : [found.text]),
-  ]
-  const message = texts.join('; ')
-  const context = { path, operation, cause, maybeApplied: cause.maybeApplied }
+  const { maybeApplied } = cause
+  const message = `${operation} ${path}: no result ${limit}${maybeApplied ? '; it may be applied' : ''}${found === undefined ? '' : `; ${found.text}`}`
+  const context = { path, operation, cause, maybeApplied }
   return found?.holders === undefined
     ? new OperationTimeoutError(message, 'OPERATION_TIMEOUT', context, cause.wireCode)
     : new LockTimeoutError(message, found.holders, context, cause.wireCode)
