@@ -334,3 +334,44 @@ describe.each(Object.entries(loops))('a loop over the %s', (name, loop) => {
     expect(listeners()).toBe(0)
   })
 })
+
+/** Loops with something in hand that must be given back, which takes a connection. */
+const holding: Record<string, (of: Client, signal: AbortSignal) => AsyncIterable<unknown>> = {
+  'messages of a queue': (of, signal) => new Queue(of, '/v', { codec: utf8 }).receive({ signal }),
+  leaderships: (of, signal) =>
+    new LeaderElection(of, '/v', { errorPolicy: 'session' }).leadership({ signal }),
+}
+
+it('a body that leads ends in time when its signal aborts while it is cut off', async () => {
+  const stop = new AbortController()
+  const ended = new LeaderElection(client, '/v', { errorPolicy: 'session' }).lead(
+    ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+    { signal: stop.signal },
+  )
+  await world.settle()
+  const restore = cutOff('a')
+  await world.settle()
+  stop.abort()
+  expect(await world.within(2000, ended)).toBeUndefined()
+  restore()
+  await world.advance(5000)
+  expect((await run(other.getChildren('/v'))).children).toEqual([])
+})
+
+it.each(Object.entries(holding))(
+  'a loop over %s ends in time when its signal aborts while it is cut off with one in hand, which is given back later',
+  async (_name, loop) => {
+    await run(new Queue(other, '/v', { codec: utf8 }).put('x'))
+    const stop = new AbortController()
+    const items = loop(client, stop.signal)[Symbol.asyncIterator]()
+    await run(items.next())
+    const restore = cutOff('a')
+    await world.settle()
+    const ended = items.next()
+    stop.abort()
+    expect(await world.within(2000, ended)).toEqual({ done: true, value: undefined })
+    restore()
+    await world.advance(5000)
+    expect((await run(tree(other))).filter((path) => /claims\/|n_/.test(path))).toEqual([])
+  },
+)

@@ -111,7 +111,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
     return {
       id,
       signal: node.signal,
-      update: (next) => node.setData(this.#codec.encode(next)),
+      update: async (next) => node.setData(this.#codec.encode(next)),
       release,
       [Symbol.asyncDispose]: release,
     }

@@ -16,6 +16,7 @@ import type { Participant } from '../handles/lock-timeout.ts'
 import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
 import { acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { callSignal } from '../support/call-signal.ts'
+import { orInBackground } from '../support/in-doubt.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { report } from '../support/report.ts'
 import { uuid } from '../support/uuid.ts'
@@ -149,11 +150,11 @@ export class LeaderElection implements AsyncDisposable {
         const handle = await this.#win(term, stop)
         if (handle === undefined) continue
         yield handle
-        await term.waitForEnd()
+        await orInBackground(this.client, term.waitForEnd(), stop, this.path)
       }
     } finally {
       stopListening()
-      await term.leave()
+      await orInBackground(this.client, term.leave(), stop, this.path)
     }
   }
 
@@ -170,7 +171,7 @@ export class LeaderElection implements AsyncDisposable {
       try {
         await runAndRelease(
           () => body(leadership),
-          () => leadership.release(),
+          () => orInBackground(this.client, leadership.release(), signal, this.path),
         )
       } catch (error) {
         if (!(requeue && error === leadership.signal.reason)) throw error

@@ -1,6 +1,7 @@
 import type { CallOptions, Client, Codec } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
+import { orInBackground } from '../support/in-doubt.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { untilAborted } from '../support/until-aborted.ts'
 import { isNewSession, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
@@ -180,10 +181,8 @@ export class Queue<T> {
         'queue.receive',
         signal,
       )
-      if (signal?.aborted) {
-        await message.nack()
-        return
-      }
+      const giveBack = (): Promise<void> => orInBackground(this.#client, message.nack(), signal, message.id)
+      if (signal?.aborted) return giveBack()
       if (concurrency === 1) {
         let isAskedForMore = false
         try {
@@ -191,7 +190,7 @@ export class Queue<T> {
           isAskedForMore = true
         } finally {
           // Requests arrive in order, so the next claim need not wait for the reply to a pending acknowledgement.
-          if (!(isAskedForMore && message.isAcknowledged)) await message.nack()
+          if (!(isAskedForMore && message.isAcknowledged)) await giveBack()
         }
         continue
       }

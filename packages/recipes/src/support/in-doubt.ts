@@ -38,3 +38,20 @@ export async function orInDoubt<T>(
     cancel()
   }
 }
+
+/**
+ * Waits until something is given back, within the same limits: that goes on in the background when the caller has given up and
+ * there is no connection.
+ */
+export async function orInBackground(
+  client: Client,
+  givenBack: Promise<void>,
+  signal: AbortSignal | undefined,
+  path: string,
+): Promise<void> {
+  try {
+    await orInDoubt(client, givenBack, signal, path)
+  } catch (error) {
+    if (!(error instanceof AmbiguousResultError)) throw error
+  }
+}
