@@ -1,4 +1,11 @@
-import { json, OperationTimeoutError, utf8, type Client, type ZooKeeperError } from '@zabra/client/core'
+import {
+  AbortedError,
+  json,
+  OperationTimeoutError,
+  utf8,
+  type Client,
+  type ZooKeeperError,
+} from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import {
   AmbiguousResultError,
@@ -23,7 +30,8 @@ import { MultiLock } from './multi-lock/index.ts'
 import { NameService } from './name-service/index.ts'
 import { RevocableMutex } from './revocable/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
-import { enumerateFaults } from './testing/fault-fixture.ts'
+import { enumerateFaults, tree } from './testing/fault-fixture.ts'
+import { countListeners, ManualWorld, rejectionOf } from './testing/world.ts'
 import { TwoPhaseCommit } from './two-phase-commit/index.ts'
 
 /** The longest wait of a call. */
@@ -174,5 +182,47 @@ it.each(Object.entries(calls))(
       },
       ['session expired before the server reads it', 'session expired after it was applied'],
     )
+  },
+)
+
+it.each(Object.entries(calls))('a call whose signal has aborted sends nothing: %s', async (_name, call) => {
+  const world = await ManualWorld.start()
+  const sent: string[] = []
+  const client = await world.client({
+    instrumentation: {
+      request:
+        ({ operation }) =>
+        ({ requestBytes }) =>
+          void (requestBytes > 0 && sent.push(operation)),
+    },
+  })
+  const other = await world.client()
+  const prepared = rejectionOf(call(client, { signal: AbortSignal.abort() }, other))
+  expect(await world.within(5000, prepared)).toBeInstanceOf(AbortedError)
+  await world.advance(1000)
+  expect(sent).toEqual([])
+  await world.end()
+})
+
+it.each(Object.entries(calls))(
+  'a signal that aborts after its call has no effect: %s',
+  async (name, call) => {
+    if (/held|missing|look/.test(name)) return
+    const world = await ManualWorld.start()
+    const client = await world.client()
+    const other = await world.client()
+    const stop = new AbortController()
+    const listeners = countListeners(stop.signal)
+    const result = (await world.within(5000, call(client, { signal: stop.signal }, other))) as {
+      readonly signal?: AbortSignal
+    } | null
+    await world.advance(100)
+    expect(listeners()).toBe(0)
+    const before = await world.within(5000, tree(other))
+    stop.abort()
+    await world.advance(1000)
+    expect(result?.signal?.aborted ?? false).toBe(false)
+    expect(await world.within(5000, tree(other))).toEqual(before)
+    await world.end()
   },
 )

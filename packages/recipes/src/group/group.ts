@@ -8,6 +8,7 @@ import {
 } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, KeptHandle, WaitOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
@@ -96,6 +97,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
     if (this.#stop.signal.aborted)
       throw new UsageError(`Expected an open group on ${this.path}, got a closed one`, { path: this.path })
     const path = this.#pathOf(id)
+    throwIfAborted(options.signal, path, 'group.join')
     const node = new PersistentNode(this.#client, path, this.#codec.encode(value), { onConflict })
     this.#memberships.add(node)
     try {

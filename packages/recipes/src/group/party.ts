@@ -1,6 +1,7 @@
 import { UsageError, utf8, type CallOptions, type Client } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { below } from '../support/paths.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
@@ -41,6 +42,7 @@ export class Party {
       throw new UsageError(`Expected an identifier without slashes in a shallow party, got ${identifier}`)
     const id = uuid(this.#client).replaceAll('-', '')
     const path = this.#pathOf(this.#layout === 'party' ? `${id}${MARK}` : `${id}-${identifier}`)
+    throwIfAborted(options.signal, path, 'party.join')
     // kazoo creates the directory once per object and does not expect its removal.
     const node = new PersistentNode(this.#client, path, utf8.encode(identifier), { parents: 'persistent' })
     await waitForReady(this.#client, node, options, { operation: 'party.join', path })

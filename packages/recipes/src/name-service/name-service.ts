@@ -12,6 +12,7 @@ import {
 } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { orInDoubt } from '../support/in-doubt.ts'
 import { withLimits } from '../support/limits.ts'
@@ -88,6 +89,7 @@ export class NameService<T> {
 
   async #registerEphemeral(name: string, data: Uint8Array, limits: WaitOptions): Promise<Registration<T>> {
     const path = this.#path(name)
+    throwIfAborted(limits.signal, path, 'nameService.register')
     const node = new PersistentNode(this.#client, path, data, { parents: 'persistent' })
     await waitForReady(this.#client, node, limits, { operation: 'nameService.register', path })
     return this.#registration(

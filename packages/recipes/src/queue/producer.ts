@@ -13,6 +13,7 @@ import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError, endOf } from '../support/ambiguous-result.ts'
 import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import type { WaitOptions } from '../handles/types.ts'
 import { compareSequence } from '../lock-queue/contenders.ts'
 import { orInDoubt } from '../support/in-doubt.ts'
@@ -154,6 +155,7 @@ export class Producer<T> {
       const now = this.#clock.now()
       if (now !== undefined) return now
       const path = `${this.#layout.marks}/clock-${uniqueName(this.#client)}`
+      throwIfAborted(signal, path, 'queue.put')
       const options = { mode: 'ephemeral', parents: true, ...(signal && { signal }) } as const
       try {
         await this.#clock.measure(() => this.#client.create(path, options))

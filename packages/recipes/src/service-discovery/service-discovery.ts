@@ -2,6 +2,7 @@ import { UsageError, type CallOptions, type Client, type Codec, type CreateMode 
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { below } from '../support/paths.ts'
@@ -91,7 +92,9 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
     const whole = this.#completed(instance)
-    const registered = new RegisteredInstance(this.#client, this.#pathOf(whole.name, whole.id), whole, {
+    const path = this.#pathOf(whole.name, whole.id)
+    throwIfAborted(options.signal, path, 'serviceDiscovery.register')
+    const registered = new RegisteredInstance(this.#client, path, whole, {
       codec: this.#codec,
       onConflict,
       onClose: () => this.#registrations.delete(registered),
@@ -125,7 +128,8 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     checkOptions('serviceDiscovery.provider', options, providing)
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
-    const { strategy, down, filter } = options
+    const { strategy, down, filter, signal } = options
+    throwIfAborted(signal, this.#pathOf(name), 'serviceDiscovery.provider')
     const provider = new ServiceProvider(this.#client, this.#pathOf(name), this.#codec, {
       strategy,
       down,
@@ -254,8 +258,12 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
   async #unregister(): Promise<void> {
     await this.close()
     if (this.instance.serviceType !== 'PERMANENT' || isFinished(this.#client)) return
-    const options = { guaranteed: true, missingOk: true }
-    await retryInNewSession(this.#client, () => this.#client.delete(this.#node.path, options))
+    const { path } = this.#node
+    await retryInNewSession(this.#client, async () => {
+      // That of another client, which has taken its place, is ephemeral.
+      if ((await this.#client.exists(path))?.ephemeralOwner !== 0n) return
+      await this.#client.delete(path, { guaranteed: true, missingOk: true })
+    })
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Client } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { ignoreFailure } from '../support/retry.ts'
 import { decideTransaction, type TransactionRequest } from './coordinate.ts'
@@ -69,6 +70,7 @@ export class TwoPhaseCommit {
     checkArgument('twoPhaseCommit.join', 'a site', site, text)
     checkArgument('twoPhaseCommit.join', 'handlers', handlers, handling)
     checkOptions('twoPhaseCommit.join', options, waitRules)
+    throwIfAborted(options.signal, this.path, 'twoPhaseCommit.join')
     const { started, stop } = participate(this.#client, this.path, site, handlers)
     const waiting = { operation: 'twoPhaseCommit.join', path: this.path }
     try {
