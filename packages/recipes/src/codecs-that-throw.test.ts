@@ -37,7 +37,7 @@ const calls: Record<string, (of: Client) => Promise<() => Promise<unknown>>> = {
     return () => mine.update('bad')
   },
   'an instance': async (of) => {
-    const payload = { encode: codec.encode, decode: () => '' }
+    const payload = { encode: (value: string) => codec.encode(value), decode: () => '' }
     const discovery = new ServiceDiscovery<string>(of, '/r', { payload })
     return () => discovery.register({ name: 'x', payload: 'bad' })
   },
