@@ -292,7 +292,7 @@ export declare class MemberIdConflictError extends NodeConflictError {
     static readonly tag = "MemberIdConflictError";
 }
 
-export interface Membership<T> extends Handle {
+export interface Membership<T> extends KeptHandle {
     readonly id: string;
     update(value: T): Promise<void>;
     release(): Promise<void>;
@@ -308,7 +308,7 @@ export declare class Party {
     members(options?: CallOptions): Promise<string[]>;
 }
 
-export interface PartyMembership extends Handle {
+export interface PartyMembership extends KeptHandle {
     readonly identifier: string;
 }
 
@@ -353,6 +353,10 @@ export interface AcquireOptions extends WaitOptions {
 
 export interface Handle extends AsyncDisposable {
     release(): Promise<void>;
+}
+
+export interface KeptHandle extends Handle {
+    readonly signal: AbortSignal;
 }
 
 export interface LockHandle extends Handle {
@@ -496,7 +500,7 @@ export interface RegisterOptions extends WaitOptions {
     readonly ephemeral?: boolean | undefined;
 }
 
-export interface Registration<T> extends Handle {
+export interface Registration<T> extends KeptHandle {
     update(value: T): Promise<void>;
     release(): Promise<void>;
 }
@@ -553,6 +557,7 @@ export declare class PersistentNode implements AsyncDisposable {
     #private;
     readonly ready: Promise<string>;
     constructor(client: Client, path: string, data: Data, options?: PersistentNodeOptions);
+    get signal(): AbortSignal;
     get path(): string;
     setData(data: Data): Promise<void>;
     close(): Promise<void>;
@@ -835,7 +840,7 @@ export interface ServiceRegisterOptions extends WaitOptions {
     readonly onConflict?: 'fail' | 'wait' | undefined;
 }
 
-export interface ServiceRegistration<T> extends Handle {
+export interface ServiceRegistration<T> extends KeptHandle {
     readonly instance: Instance<T>;
     update(changes: Partial<Omit<Instance<T>, 'name' | 'id' | 'serviceType'>>): Promise<void>;
     release(): Promise<void>;
