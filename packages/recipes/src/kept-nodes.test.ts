@@ -7,6 +7,7 @@ import { ServiceDiscovery } from './service-discovery/index.ts'
 import { client, expireSession, other, run, setupEachTest, world } from './testing/setup.ts'
 import { tree } from './testing/fault-fixture.ts'
 import { rejectionOf } from './testing/world.ts'
+import { TwoPhaseCommit } from './two-phase-commit/index.ts'
 
 // What is kept registered across sessions, and can no longer be.
 
@@ -122,6 +123,24 @@ it('a name that is not ephemeral ends its signal when it is released', async () 
   expect(mine.signal.aborted).toBe(false)
   await run(mine.release())
   expect(mine.signal.reason).toBeInstanceOf(AbortedError)
+})
+
+it('a site of transactions says that it cannot follow them any more, and ends its signal when it is released', async () => {
+  const done = (): Promise<void> => Promise.resolve()
+  const join = (path: string): Promise<Kept> =>
+    new TwoPhaseCommit(client, path).join('x', {
+      prepare: () => Promise.resolve('commit'),
+      commit: done,
+      abort: done,
+    })
+  await run(other.createMissing(['/r', '/s']))
+  const [site, released] = [await run(join('/r')), await run(join('/s'))]
+  await run(released.release())
+  expect(released.signal.reason).toBeInstanceOf(AbortedError)
+  await run(other.setACL('/r', [{ scheme: 'digest', id: 'a:b', perms: 31 }]))
+  await expireSession()
+  expect(site.signal.reason).toBeInstanceOf(NoAuthError)
+  await run(site.release())
 })
 
 it('a partitioner rejects when it can no longer be a member', async () => {

@@ -35,8 +35,8 @@ export interface ParticipantHandlers {
   /** Reverts what was prepared, if anything: the transaction is aborted. */
   abort(transaction: { readonly id: string }): Promise<void>
   /**
-   * Receives the error of a handler, or of a transaction that the site cannot continue. A failed `prepare` is a
-   * vote to abort. Its own errors are ignored.
+   * Receives the error of a handler, or of a transaction that the site cannot continue; the id is empty when it cannot follow
+   * the transactions at all. A failed `prepare` is a vote to abort. Its own errors are ignored.
    */
   onFailed?(error: unknown, transaction: { readonly id: string }): void
 }
@@ -45,6 +45,8 @@ export interface ParticipantHandlers {
 export interface Participation {
   /** Resolves when the transactions are followed. Rejects when they cannot be listed. */
   readonly started: Promise<void>
+  /** Aborts with the error for which the transactions cannot be followed any more, or with an `AbortedError` by a stop. */
+  readonly signal: AbortSignal
   /** Takes part no longer. Resolves when the handlers that run have settled. */
   readonly stop: () => Promise<void>
 }
@@ -57,6 +59,7 @@ export function participate(
   handlers: ParticipantHandlers,
 ): Participation {
   const stop = new AbortController()
+  const ended = new AbortController()
   const working = new Map<string, Work>()
   const over = (error: unknown): boolean => error instanceof AbortedError || isFinished(client)
   const begin = (name: string): void => {
@@ -88,6 +91,7 @@ export function participate(
       }
     }
     following = follow().catch((error: unknown) => {
+      ended.abort(error)
       if (!isStarted) reject(error as Error)
       else if (!over(error)) reportFailure(handlers, error, '')
     })
@@ -95,7 +99,9 @@ export function participate(
   started.catch(() => {})
   return {
     started,
+    signal: ended.signal,
     stop: async () => {
+      ended.abort(new AbortedError(`The site ${site} takes part no longer`, { path }))
       stop.abort()
       await Promise.all([following, ...[...working.values()].map(({ done }) => done)])
     },

@@ -1,6 +1,6 @@
 import type { Client } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
-import type { Handle, WaitOptions } from '../handles/types.ts'
+import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { ignoreFailure } from '../support/retry.ts'
@@ -64,23 +64,24 @@ export class TwoPhaseCommit {
 
   /**
    * Takes part in all transactions as one site until the handle is released, and resolves when they are followed. A release
-   * resolves when the handlers that run have settled.
+   * resolves when the handlers that run have settled. The signal of the handle aborts when the transactions cannot be followed any
+   * more.
    */
-  async join(site: string, handlers: ParticipantHandlers, options: WaitOptions = {}): Promise<Handle> {
+  async join(site: string, handlers: ParticipantHandlers, options: WaitOptions = {}): Promise<KeptHandle> {
     checkArgument('twoPhaseCommit.join', 'a site', site, text)
     checkArgument('twoPhaseCommit.join', 'handlers', handlers, handling)
     checkOptions('twoPhaseCommit.join', options, waitRules)
     throwIfAborted(options.signal, this.path, 'twoPhaseCommit.join')
-    const { started, stop } = participate(this.#client, this.path, site, handlers)
+    const { started, signal, stop } = participate(this.#client, this.path, site, handlers)
     const waiting = { operation: 'twoPhaseCommit.join', path: this.path }
     try {
-      await withLimits(this.#client, options, waiting, (signal) => orAborted(started, signal, waiting))
+      await withLimits(this.#client, options, waiting, (limit) => orAborted(started, limit, waiting))
     } catch (error) {
       ignoreFailure(stop())
       throw error
     }
     let released: Promise<void> | undefined
     const release = (): Promise<void> => (released ??= stop())
-    return { release, [Symbol.asyncDispose]: release }
+    return { signal, release, [Symbol.asyncDispose]: release }
   }
 }
