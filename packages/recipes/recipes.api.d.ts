@@ -1001,5 +1001,5 @@ export declare class TwoPhaseCommit {
     readonly path: string;
     constructor(client: Client, path: string);
     run(request: TransactionRequest): Promise<Decision>;
-    join(site: string, handlers: ParticipantHandlers, options?: WaitOptions): Promise<Handle>;
+    join(site: string, handlers: ParticipantHandlers, options?: WaitOptions): Promise<KeptHandle>;
 }

@@ -337,6 +337,23 @@ describe('an announcement', () => {
     expect(await line()).toEqual([])
   })
 
+  it('that another client deletes is written again while its leader leads, and not after that', async () => {
+    const one = await first(of(a, 'one', true))
+    for (let n = 0; n < 3; n++) {
+      await run(b.delete('/e/leader'))
+      await world.advance(100)
+      expect(decodeLeader((await run(b.getData('/e/leader'))).data)).toMatchObject({ id: 'one' })
+    }
+    await run(one.leadership.release())
+    expect(await line()).toEqual([])
+    await run(b.create('/e/leader', { mode: 'ephemeral' }))
+    await run(b.delete('/e/leader'))
+    await world.advance(100)
+    expect(await line()).toEqual([])
+    await run(one.rest.return(undefined))
+    expect(world.server.stats().watches).toBe(0)
+  })
+
   it('of a leader whose znode was deleted is replaced by that of the next leader', async () => {
     const one = await first(of(a, 'one', true))
     const rest = of(b, 'two', true).leadership()

@@ -20,6 +20,7 @@ import { orInBackground } from '../support/in-doubt.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { report } from '../support/report.ts'
 import { uuid } from '../support/uuid.ts'
+import { watchUntil } from '../support/watch.ts'
 import { announce, removeAnnouncement, withdrawAnnouncement, type Leader } from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
 import {
@@ -276,10 +277,27 @@ export class LeaderElection implements AsyncDisposable {
     const announced = announce(this.client, this.#leaderPath, handle.path, leader, options)
     try {
       await orAborted(announced, stop, { operation: 'announce', path: this.#leaderPath })
+      this.#keepAnnounced(handle, leader)
     } catch (error) {
       if (error instanceof NoNodeError) handle.lose('nodeDeleted', error)
       if (handle.isHeld || stop.aborted) throw error
     }
+  }
+
+  /** Writes an announcement again that another client deletes, while the leadership lasts. */
+  #keepAnnounced({ signal, path }: LockHandle, leader: Leader): void {
+    const options = { signal, operation: 'announce' }
+    const keep = async (): Promise<never> => {
+      for (;;) {
+        await watchUntil(this.client, options, async (reader) =>
+          (await reader.data(this.#leaderPath)) === undefined ? true : undefined,
+        )
+        await announce(this.client, this.#leaderPath, path, leader, { ...this.#options, signal })
+      }
+    }
+    keep().catch(() => {
+      if (!signal.aborted) report(this.client, { recipe: 'election', path: this.path, phase: 'unannounced' })
+    })
   }
 
   /** Removes a queue entry with its announcement. Returns false when the entry is left. */
