@@ -88,6 +88,19 @@ describe('a server that starts', () => {
   })
 })
 
+it('/readyz leaves out each check that a parameter `exclude` names', async () => {
+  server = await TestServer.start()
+  const checksWithout = async (query: string): Promise<string[]> => {
+    const { text } = await server.http.request(`/readyz?verbose&${query}`)
+    return [...text.matchAll(/^\[\+\](\S+)/gm)].map(([, name]) => name!)
+  }
+  expect(await checksWithout('')).toEqual(expect.arrayContaining(['draining', 'role', 'log']))
+  for (const query of ['exclude=draining,role,log', 'exclude=draining&exclude=role,log'])
+    expect(await checksWithout(query)).not.toEqual(
+      expect.arrayContaining([expect.stringMatching(/^(?:draining|role|log)$/)]),
+    )
+})
+
 describe('/livez', () => {
   const hang = async (settings: Parameters<typeof TestServer.start>[0]): Promise<() => Promise<string>> => {
     server = await TestServer.start(settings)

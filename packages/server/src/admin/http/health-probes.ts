@@ -32,7 +32,7 @@ export class HealthProbes {
     if (name === 'livez') return this.#live()
     if (name === 'startupz') return this.#started()
     const forReads = query.get('for') === 'reads'
-    const excluded = new Set((query.get('exclude') ?? '').split(','))
+    const excluded = new Set(query.getAll('exclude').flatMap((names) => names.split(',')))
     const all = this.#checks(forReads).filter((one) => !excluded.has(one.name))
     const checks = check === undefined ? all : all.filter((one) => one.name === check)
     if (check !== undefined && checks.length === 0) return text(404, `There is no check ${check}.\n`)

@@ -16,7 +16,7 @@ export const eventRoutes: readonly ApiRoute[] = [
     method: 'GET',
     role: 'view',
     summary:
-      'Sends the last 512 events of the log at level `info` and above, and those to come, as server-sent events: `event` is the id of the log, `data` its line as JSON. Goes on after the event `after`, or the header `Last-Event-ID`. An event `events.lost` says that some were left out. `level` is the least important level, `types` lists ids and parts of the log, separated by commas. With `follow=false` the answer ends after the events that there are.',
+      'Sends the last 512 events of the log at level `info` and above, and those to come, as server-sent events: `event` is the id of the log, `data` its line as JSON. Goes on after the event `after`, or the header `Last-Event-ID`. An event `events.lost` says that some were left out. `level` is the least important level, `types` lists ids and parts of the log, separated by commas or each in a parameter of its own. With `follow=false` the answer ends after the events that there are.',
     query: {
       after: { type: 'string', pattern: NUMBER.source },
       level: { enum: LEVELS, default: 'info' },
@@ -32,10 +32,9 @@ export const eventRoutes: readonly ApiRoute[] = [
 function openStream({ request: { query, headers }, eventStreams }: ApiCall): HttpResponse {
   const level = LEVELS.find((one) => one === (query.get('level') ?? 'info'))
   const [after, follow] = [query.get('after'), query.get('follow') ?? 'true']
-  const types = query
-    .get('types')
-    ?.split(',')
-    .filter((type) => type !== '')
+  const types = query.has('types')
+    ? query.getAll('types').flatMap((types) => types.split(',').filter((type) => type !== ''))
+    : undefined
   if (level === undefined || !/^(?:true|false)$/.test(follow) || (after !== null && !NUMBER.test(after)))
     return problem(
       400,
