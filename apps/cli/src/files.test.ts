@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -156,16 +157,25 @@ describe('log', () => {
     expect(readFileSync(join(data, 'version-2', 'backup.log.1.1'))).toHaveLength(before.length)
   })
 
-  it('--repair refuses a folder in use by a server', async () => {
+  it('--repair refuses a folder in use by a server, by whatever name', async () => {
     const busy = await CliFixture.start()
     try {
-      const file = readdirSync(join(busy.folder, 'data', 'version-2')).find((name) =>
-        name.startsWith('log.'),
-      )!
-      expect(await run('log', '--repair', join(busy.folder, 'data', 'version-2', file))).toMatchObject({
-        code: 1,
-        err: expect.stringContaining('is in use by'),
-      })
+      const folder = join(busy.folder, 'data', 'version-2')
+      const file = readdirSync(folder).find((name) => name.startsWith('log.'))!
+      const links = join(busy.folder, 'links')
+      mkdirSync(join(links, 'data'), { recursive: true })
+      symlinkSync(folder, join(links, 'folder'))
+      symlinkSync(folder, join(links, 'data', 'version-2'))
+      symlinkSync(join(folder, file), join(links, file))
+      for (const path of [
+        join(folder, file),
+        ...['folder', `folder/${file}`, 'data', file].map((name) => join(links, name)),
+      ])
+        expect([path, await run('log', '--repair', path)]).toMatchObject([
+          path,
+          { code: 1, err: expect.stringContaining('is in use by') },
+        ])
+      expect(readdirSync(join(links, 'data'))).toEqual(['version-2'])
     } finally {
       await busy.stop()
     }

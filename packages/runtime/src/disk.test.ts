@@ -59,6 +59,22 @@ describe.each(disks)('%s', (_, disk, root) => {
     expect((await disk.list(root)).filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 
+  it('creates a file with its contents once, of several callers for one', async () => {
+    const folder = `${root}/created`
+    await disk.makeFolder(folder)
+    const created = await Promise.allSettled(
+      Array.from({ length: 20 }, (_unused, at) => disk.createFile(`${folder}/a`, bytes(`${at}`.repeat(3)))),
+    )
+    const winner = created.findIndex(({ status }) => status === 'fulfilled')
+    expect(text(await disk.readFile(`${folder}/a`))).toBe(`${winner}`.repeat(3))
+    expect(created.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(created).toContainEqual({
+      status: 'rejected',
+      reason: expect.objectContaining({ name: 'DiskError', code: 'EEXIST', path: `${folder}/a` }) as unknown,
+    })
+    expect(await disk.list(folder)).toEqual(['a'])
+  })
+
   it('rejects with a DiskError that has the path and the code', async () => {
     const missing = `${root}/none`
     await expect(disk.readFile(missing)).rejects.toMatchObject({

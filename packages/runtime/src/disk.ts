@@ -20,6 +20,11 @@ export interface Disk {
    * with `isSecret`.
    */
   replaceFile(path: string, bytes: Uint8Array, options?: { readonly isSecret?: boolean }): Promise<void>
+  /**
+   * Creates a file with its contents, which readers see whole or not at all. Rejects with `EEXIST` where there is one. Nothing of it is
+   * durable.
+   */
+  createFile(path: string, bytes: Uint8Array): Promise<void>
   openRead(path: string): Promise<DiskReader>
   /**
    * Opens a file for writing. With `create`, it must not exist yet. With `durable`, `write` resolves only when its bytes would

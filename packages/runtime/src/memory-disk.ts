@@ -166,6 +166,15 @@ export class MemoryDisk implements Disk {
     this.putFile(path, bytes)
   }
 
+  async createFile(path: string, bytes: Uint8Array): Promise<void> {
+    this.#failIfInjected('write', path, bytes.length)
+    if (this.#files.has(path)) throw failure('EEXIST', path)
+    const file = new MemoryFile()
+    file.write(bytes, 0)
+    file.modifiedAt = this.now()
+    this.#files.set(path, file)
+  }
+
   async openRead(path: string): Promise<DiskReader> {
     const file = this.#file(path)
     return {

@@ -1,5 +1,6 @@
 import { DiskError, type Disk } from '@zabra/runtime'
 import { lockFolder, logsIn, snapshotsIn, VERSION_FOLDER, type DatabaseLocation } from '@zabra/server/files'
+import { realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
@@ -44,10 +45,18 @@ async function listFolder(disk: Disk, target: string): Promise<string[] | undefi
   }
 }
 
-/** Runs `work` with the lock that keeps Zabra servers out of a data folder. A file outside a `version-2` folder needs no lock. */
+/**
+ * Runs `work` with the lock that keeps Zabra servers out of a data folder, under whatever name a path reaches it. A file outside a `version-2`
+ * folder needs no lock.
+ */
 export async function withFolderLock<T>(io: Io, file: string, work: () => Promise<T>): Promise<T> {
-  const folder = dirname(resolve(file))
-  return basename(folder) === VERSION_FOLDER ? withLocks(io, [dirname(folder)], work) : work()
+  const folders = [resolve(file), await targetOf(file)].map((path) => dirname(path))
+  const dataFolders = folders.filter((folder) => basename(folder) === VERSION_FOLDER)
+  return withLocks(
+    io,
+    dataFolders.map((folder) => dirname(folder)),
+    work,
+  )
 }
 
 /** Runs `work` with the locks that keep Zabra servers out of the data folder of a member and out of that of its logs. */
@@ -65,9 +74,25 @@ async function withLocks<T>(
   const token = Buffer.from(random.bytes(8)).toString('hex')
   const unlocks: (() => Promise<void>)[] = []
   try {
-    for (const folder of folders) unlocks.push(await lockFolder(disk, folder, system, token))
+    for (const folder of new Set(folders)) unlocks.push(await lockFolder(disk, folder, system, token))
     return await work()
   } finally {
-    for (const unlock of unlocks) await unlock()
+    for (const unlock of unlocks.reverse()) await unlock()
   }
+}
+
+/** Resolves to the path of a file, or of one that is not there yet, without symbolic links. */
+async function targetOf(file: string): Promise<string> {
+  const path = resolve(file)
+  for (const [existing, rest] of [
+    [path, ''],
+    [dirname(path), basename(path)],
+  ] as const) {
+    try {
+      return join(await realpath(existing), rest)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+  }
+  return path
 }

@@ -154,6 +154,7 @@ function readOnlyDisk(find: (path: string) => Uint8Array | undefined): Disk {
     modifiedAt: refuse,
     readFile: (path) => Promise.resolve(bytes(path).slice()),
     replaceFile: refuse,
+    createFile: refuse,
     openRead: (path) =>
       Promise.resolve({
         read: (into, position) => {

@@ -1,5 +1,16 @@
 import { constants } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
+import {
+  link,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  statfs,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises'
 import { dirname } from 'node:path'
 import {
   DiskError,
@@ -9,6 +20,7 @@ import {
   type DiskWriter,
   type FileMode,
 } from '../disk.ts'
+import { nodeRandom } from './random.ts'
 import { readSmallFile } from './small-file.ts'
 
 /** The largest file that is read whole. */
@@ -84,6 +96,20 @@ export class NodeDisk implements Disk {
     await this.syncFolder(dirname(path))
   }
 
+  async createFile(path: string, bytes: Uint8Array): Promise<void> {
+    const temporary = `${path}.${process.pid}-${nodeRandom.below(2 ** 32)}.tmp`
+    await attempt('create', temporary, () => writeFile(temporary, bytes, { flag: 'wx', mode: 0o640 }))
+    try {
+      await attempt('create', path, () => link(temporary, path))
+    } catch (error) {
+      if (!(error instanceof DiskError) || !WITHOUT_LINKS.has(error.code)) throw error
+      // A reader may see it empty for a moment: such a file system knows nothing better.
+      await attempt('create', path, () => writeFile(path, bytes, { flag: 'wx', mode: 0o640 }))
+    } finally {
+      await attempt('remove', temporary, () => rm(temporary, { force: true }))
+    }
+  }
+
   async openRead(path: string): Promise<DiskReader> {
     return new NodeDiskReader(await attempt('open', path, () => open(path, 'r')), path)
   }
@@ -127,6 +153,9 @@ export class NodeDisk implements Disk {
     return { free: bavail * bsize, size: blocks * bsize }
   }
 }
+
+/** What file systems without hard links answer: those of Windows' shares, of some containers and of memory cards. */
+const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
 /** Makes `write` durable in one call. macOS and Windows do not support it reliably, so a sync follows there. */
 const durableFlag = process.platform === 'linux' ? constants.O_DSYNC : 0

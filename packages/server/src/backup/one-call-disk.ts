@@ -26,6 +26,7 @@ export function oneCallAtATime(disk: Disk): Disk {
     modifiedAt: (path) => calls.run(() => disk.modifiedAt(path)),
     readFile: (path) => calls.run(() => disk.readFile(path)),
     replaceFile: (path, bytes, options) => calls.run(() => disk.replaceFile(path, bytes, options)),
+    createFile: (path, bytes) => calls.run(() => disk.createFile(path, bytes)),
     openRead: async (path) => ofReader(await calls.run(() => disk.openRead(path))),
     openWrite: async (path, options) => ofWriter(await calls.run(() => disk.openWrite(path, options))),
     rename: (from, to) => calls.run(() => disk.rename(from, to)),

@@ -1,4 +1,4 @@
-import { DiskError, MemoryDisk } from '@zabra/runtime'
+import { DiskError, MemoryDisk, SeededRandom, type DiskWriter } from '@zabra/runtime'
 import { diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { lockFolder, type LockOwner } from './index.ts'
@@ -41,21 +41,15 @@ describe('lockFolder', () => {
     }
   })
 
-  it('leaves no open file, and no lock, where the disk refuses to write it', async () => {
+  it('leaves no lock where the disk refuses to write it, or to put it in the place of the last one', async () => {
     const disk = await diskWithFolder('/data')
-    let closed = 0
-    const openWrite = disk.openWrite.bind(disk)
-    disk.openWrite = async (path, options) => {
-      const writer = await openWrite(path, options)
-      return {
-        write: () => Promise.reject(new DiskError('full', 'ENOSPC', path)),
-        sync: () => writer.sync(),
-        truncate: (length) => writer.truncate(length),
-        close: () => (closed++, writer.close()),
-      }
-    }
+    disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
     await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toMatchObject({ code: 'ENOSPC' })
-    expect([closed, disk.paths()]).toEqual([1, []])
+    expect(disk.paths()).toEqual([])
+    disk.putFile('/data/zabra.lock', new TextEncoder().encode('99 f0 99-now\n'))
+    disk.injectFault = (call) => (call === 'rename' ? { code: 'EIO' } : undefined)
+    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toMatchObject({ code: 'EIO' })
+    expect(disk.paths()).toEqual(['/data/zabra.lock'])
   })
 
   it('takes over the lock of an ended process whose token this process still holds', async () => {
@@ -70,77 +64,101 @@ describe('lockFolder', () => {
     expect(await disk.exists('/data/zabra.lock')).toBe(false)
   })
 
-  it('gives up after three attempts where others take the lock each time', async () => {
+  it('gives up after ten attempts where others lock the folder each time, and unlock it', async () => {
     const disk = await diskWithFolder('/data')
     let attempts = 0
-    disk.openWrite = (path) => {
-      disk.putFile('/data/zabra.lock', new TextEncoder().encode('99 f0 99-now\n'))
-      if (++attempts > 9) throw new Error('it goes on for ever')
+    disk.createFile = (path) => {
+      attempts++
       return Promise.reject(new DiskError('there is one', 'EEXIST', path))
     }
-    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toMatchObject({ code: 'EEXIST' })
-    expect(attempts).toBe(3)
+    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toThrow('in use by other servers')
+    expect(attempts).toBe(10)
   })
 
-  describe('of two servers that start at once', () => {
-    /** Starts a server, and another one to its end when the first one does something with the disk for the first time. */
-    async function startTwo(
-      disk: MemoryDisk,
-      operation: 'remove' | 'write' | 'read' | 'rename',
-    ): Promise<unknown[]> {
-      let other: Promise<unknown> | undefined
-      const between = async (): Promise<void> => {
-        other ??= lockFolder(disk, '/data', owner(2, [1]), 'b2').catch((error: unknown) => error)
-        await other
-      }
-      const before = async (call: string): Promise<void> => {
-        if (call === operation) await between()
-      }
-      const first = Object.assign(Object.create(disk) as MemoryDisk, {
-        remove: (path: string) => before('remove').then(() => disk.remove(path)),
-        readFile: (path: string) => before('read').then(() => disk.readFile(path)),
-        rename: (from: string, to: string) => before('rename').then(() => disk.rename(from, to)),
-        async openWrite(path: string, options: { create: boolean; durable: boolean }) {
-          const writer = await disk.openWrite(path, options)
-          const write = (bytes: Uint8Array, position: number): Promise<void> =>
-            before('write').then(() => writer.write(bytes, position))
-          return { ...writer, write }
+  it('takes over what servers have left that ended while they took the lock over, and leaves nothing of it', async () => {
+    const disk = await diskWithFolder('/data')
+    const put = (name: string, text: string): void =>
+      disk.putFile(`/data/${name}`, new TextEncoder().encode(text))
+    put('zabra.lock', '')
+    put('zabra.lock.x', '98 e0 98-now\n')
+    put('zabra.lock.e0', '99 f0 99-now\n')
+    await lockFolder(disk, '/data', owner(1), 'a1')
+    expect(disk.paths()).toEqual(['/data/zabra.lock'])
+    expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('1 a1 1-now\n')
+  })
+
+  it('says what to do where files point to each other', async () => {
+    const disk = await diskWithFolder('/data')
+    for (const name of ['zabra.lock', 'zabra.lock.f0'])
+      disk.putFile(`/data/${name}`, new TextEncoder().encode('99 f0 99-now\n'))
+    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toThrow('remove the files zabra.lock*')
+  })
+
+  describe('of several servers that start at once, one gets the lock and the others say so', () => {
+    const leftBehind: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+      ['no lock', {}],
+      ['the lock of an ended process', { 'zabra.lock': '99 f0 99-now\n' }],
+      ['an empty lock', { 'zabra.lock': '' }],
+      [
+        'that of a server which ended while it took a lock over',
+        { 'zabra.lock': '98 e0 98-now\n', 'zabra.lock.e0': '99 f0 99-now\n' },
+      ],
+    ]
+
+    /** Starts servers, whose calls of the disk take effect in a random order. Returns what each got. */
+    async function startAll(disk: MemoryDisk, servers: number, random: SeededRandom): Promise<unknown[]> {
+      const waiting: (() => void)[] = []
+      let left = servers
+      const slow = new Proxy(disk, {
+        get: (target, key) => {
+          const value: unknown = Reflect.get(target, key)
+          if (typeof value !== 'function') return value
+          return async (...given: unknown[]) => {
+            if (left > 0) await new Promise<void>((resolve) => waiting.push(resolve))
+            const result: unknown = await (value as (...all: unknown[]) => unknown).apply(target, given)
+            // A writer writes later.
+            if (key !== 'openWrite') return result
+            const writer = result as DiskWriter
+            const write = async (bytes: Uint8Array, position: number): Promise<void> => {
+              await new Promise<void>((resolve) => waiting.push(resolve))
+              return writer.write(bytes, position)
+            }
+            return { ...writer, write }
+          }
         },
       })
-      const result = await lockFolder(first, '/data', owner(1, [2]), 'a1').catch((error: unknown) => error)
-      await between()
-      return [result, await other!]
+      const running = Array.from({ length: servers }, (_, at) => at + 1)
+      const results = running.map((pid) =>
+        lockFolder(slow, '/data', owner(pid, running), `t${pid}`)
+          .catch((error: unknown) => error)
+          .finally(() => left--),
+      )
+      while (left > 0) {
+        await new Promise((resolve) => setImmediate(resolve))
+        if (waiting.length > 0) waiting.splice(random.below(waiting.length), 1)[0]!()
+      }
+      return Promise.all(results)
     }
 
-    it.each([
-      ['before it writes its lock', 'write', undefined],
-      ['before it reads the lock of an ended process', 'read', '99 f0 99-now\n'],
-      ['before it takes the lock of an ended process away', 'rename', '99 f0 99-now\n'],
-      ['before it removes the lock of an ended process', 'remove', '99 f0 99-now\n'],
-    ] as const)('one gets the lock, where the other starts %s', async (_, operation, text) => {
-      const disk = await diskWithFolder('/data')
-      if (text !== undefined) disk.putFile('/data/zabra.lock', new TextEncoder().encode(text))
-      const results = await startTwo(disk, operation)
-      expect(results.filter((result) => typeof result === 'function')).toHaveLength(1)
-      expect(results).toContainEqual(expect.objectContaining({ name: 'FolderLockedError' }))
-      expect(disk.paths()).toEqual(['/data/zabra.lock'])
+    it.each(leftBehind)('where there is %s', async (_, files) => {
+      for (let seed = 0; seed < 150; seed++) {
+        const disk = await diskWithFolder('/data')
+        for (const [name, text] of Object.entries(files))
+          disk.putFile(`/data/${name}`, new TextEncoder().encode(text))
+        const results = await startAll(disk, 3, new SeededRandom(seed))
+        const winner = results.findIndex((result) => typeof result === 'function')
+        const others = results.filter((_result, at) => at !== winner)
+        expect(others, `seed ${seed}`).toEqual([
+          expect.objectContaining({ name: 'FolderLockedError' }),
+          expect.objectContaining({ name: 'FolderLockedError' }),
+        ])
+        expect(disk.paths(), `seed ${seed}`).toEqual(['/data/zabra.lock'])
+        const text = new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))
+        expect(text, `seed ${seed}`).toBe(`${winner + 1} t${winner + 1} ${winner + 1}-now\n`)
+        await (results[winner] as () => Promise<void>)()
+        expect(disk.paths()).toEqual([])
+      }
     })
-  })
-
-  it('leaves no lock behind that another server took away and put back while it was taken', async () => {
-    const disk = await diskWithFolder('/data')
-    const readFile = disk.readFile.bind(disk)
-    let reads = 0
-    disk.readFile = async (path) => {
-      if (++reads === 1) await disk.rename(path, '/data/aside')
-      else if (reads === 2) await disk.rename('/data/aside', path)
-      return readFile(path)
-    }
-    const unlock = await lockFolder(disk, '/data', owner(1), 'a1')
-    expect(disk.paths()).toEqual(['/data/zabra.lock'])
-    await expect(lockFolder(disk, '/data', owner(1), 'b2')).rejects.toThrow('another server of this process')
-    await unlock()
-    expect(disk.paths()).toEqual([])
   })
 
   it('locks a folder once for a server that names it twice', async () => {

@@ -64,6 +64,16 @@ export class SimulatedDisk implements Disk {
     await this.syncFolder(folderOf(path))
   }
 
+  createFile(path: string, bytes: Uint8Array): Promise<void> {
+    return this.#call(() => {
+      if (this.#image.file(path) !== undefined) throw diskError('EEXIST', path)
+      if (this.#image.conditions.isFull) throw this.#noSpace(path)
+      const file = this.#image.create(path)
+      file.write(0, bytes)
+      file.modifiedAt = this.#world.now
+    })
+  }
+
   async openRead(path: string): Promise<DiskReader> {
     const file = await this.#call(() => this.#file(path))
     return {
