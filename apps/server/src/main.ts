@@ -37,10 +37,10 @@ process.exitCode = await run({
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   logger: (level, format = terminal ? 'text' : 'json') => createLogger(level, format, { colorize: terminal }),
-  start(settings, logger) {
+  start(settings, logger, signal) {
     raiseInliningLimits()
     limitYoungGeneration()
-    return createServer(settings, { logger })
+    return createServer(settings, { logger, signal })
   },
   checkFiles,
   now: () => performance.now(),

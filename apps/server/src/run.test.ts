@@ -322,6 +322,23 @@ describe('a running server', () => {
     expect(await exit).toBe(0)
   })
 
+  test('stops at once on SIGTERM while it reads its data', async () => {
+    let reason: unknown
+    const { state, exit, printed } = stage(['--data', folder], {
+      start: (_settings, _logger, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject((reason = signal.reason) as Error))
+          state.signal('SIGTERM')
+        }),
+    })
+    expect(await exit).toBe(0)
+    expect(reason).toBeInstanceOf(Error)
+    expect([printed.err, printed.log]).toEqual([
+      '',
+      ['Stopped before the data were read; they are as they were'],
+    ])
+  })
+
   test('exits at once on a second signal', async () => {
     const { started, state } = stage(['--data', folder])
     state.closing = new Promise(() => undefined)

@@ -38,7 +38,8 @@ export interface Host {
   err(text: string): void
   /** Resolves to the logger; by default its lines are text on a terminal, and JSON otherwise. */
   logger(level: LogLevel, format: LogFormat | undefined): Promise<Logger>
-  start(settings: ServerSettings, logger: Logger): Promise<RunningServer>
+  /** Starts a server. Rejects with the reason of `signal` where that ends the start. */
+  start(settings: ServerSettings, logger: Logger, signal: AbortSignal): Promise<RunningServer>
   /** Opens the files that a server opens at its start, and resolves to what it could not use. */
   checkFiles(settings: ServerSettings): Promise<readonly FileProblem[]>
   /** Monotonic time in milliseconds. */
@@ -130,9 +131,13 @@ async function serve(settings: ServerSettings, output: Logger, host: Host): Prom
     others.unsubscribe()
   }
   try {
-    server = await host.start(settings, output)
+    server = await host.start(settings, output, stop.signal)
   } catch (error) {
     unsubscribe()
+    if (stop.signal.aborted && error === stop.signal.reason) {
+      output.info({ id: 'program.start-ended' }, 'Stopped before the data were read; they are as they were')
+      return ExitCode.ok
+    }
     return reportFailure(error, 'cannot start', output, host)
   }
   announce(server, settings, host)
@@ -201,8 +206,14 @@ function takeOtherSignals(
   }
 }
 
-/** Resolves `requested` on the first signal to stop. A second signal that is no echo of the first exits the process. */
-function waitForStop(host: Host, logger: Logger): { requested: Promise<string>; unsubscribe: () => void } {
+/**
+ * Resolves `requested` on the first signal to stop, and aborts `signal`. A second signal that is no echo of the first exits the process.
+ */
+function waitForStop(
+  host: Host,
+  logger: Logger,
+): { requested: Promise<string>; signal: AbortSignal; unsubscribe: () => void } {
+  const controller = new AbortController()
   let request: ((signal: string) => void) | undefined
   const requested = new Promise<string>((resolve) => {
     request = resolve
@@ -212,6 +223,7 @@ function waitForStop(host: Host, logger: Logger): { requested: Promise<string>; 
     if (firstAt === undefined) {
       firstAt = host.now()
       request?.(signal)
+      controller.abort(new Error(`Stopped by ${signal}`))
     } else if (host.now() - firstAt > signalEchoMs) {
       logger.warn(
         { id: 'program.second-signal', part: 'program', signal },
@@ -220,7 +232,7 @@ function waitForStop(host: Host, logger: Logger): { requested: Promise<string>; 
       host.exit(ExitCode.unexpected)
     }
   })
-  return { requested, unsubscribe }
+  return { requested, signal: controller.signal, unsubscribe }
 }
 
 function announce(server: RunningServer, settings: ServerSettings, host: Host): void {

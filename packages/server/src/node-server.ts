@@ -9,6 +9,8 @@ import { defaults, type GivenServerSettings, type ServerSettings } from './setti
 export interface ServerOptions {
   /** Receives the log (default: none). pino and loggers of its shape fit. */
   readonly logger?: Logger | undefined
+  /** Ends a start that reads large data: it then rejects with the reason. Has no effect on a server that has started. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -22,11 +24,11 @@ export interface ServerOptions {
  */
 export async function createServer(
   settings: GivenServerSettings,
-  { logger = silentLogger }: ServerOptions = {},
+  { logger = silentLogger, signal }: ServerOptions = {},
 ): Promise<Server> {
   const complete = completed(settings)
   const platform = await platformFor(complete)
-  const server = await createServerOn(complete, { ...platform, logger })
+  const server = await createServerOn(complete, { ...platform, logger }, { signal })
   warmUp(platform.clock)
   return server
 }

@@ -19,17 +19,27 @@ import { FEATURE_LEVEL } from './version.ts'
  * `FolderLockedError` when another server uses them, a `BackupError` when backups cannot be written as configured, a `NetworkError`
  * when a port cannot be bound, an `HttpPortError` when it is one for HTTP that is set, a `CertificateError` when a
  * key or certificate cannot be used, a `SettingFileError` when another file that a setting names cannot be used, and a `DiskError` when
- * the disk refuses; each message says what to do. `featureLevel` makes it act as another release, for tests of upgrades.
+ * the disk refuses; each message says what to do. `signal` ends a start that reads large data, which then rejects with its reason; it has no effect on a server
+ * that has started. `featureLevel` makes it act as another release, for tests of upgrades.
  */
 export function createServer(
   settings: ServerSettings,
   platform: Platform,
-  { featureLevel = FEATURE_LEVEL }: { readonly featureLevel?: number } = {},
+  { featureLevel = FEATURE_LEVEL, signal }: StartOptions = {},
 ): Promise<Server> {
-  return start(new LiveSettings(settings), platform, featureLevel)
+  return start(new LiveSettings(settings), platform, { featureLevel, signal })
 }
 
-async function start(liveSettings: LiveSettings, platform: Platform, featureLevel: number): Promise<Server> {
+interface StartOptions {
+  readonly featureLevel?: number
+  readonly signal?: AbortSignal | undefined
+}
+
+async function start(
+  liveSettings: LiveSettings,
+  platform: Platform,
+  { featureLevel, signal }: StartOptions & { readonly featureLevel: number },
+): Promise<Server> {
   const settings = liveSettings.values
   const log = new EventLogger(platform.logger, platform.clock)
   const identity = settings.ensemble === undefined ? {} : { member: settings.serverId }
@@ -49,7 +59,7 @@ async function start(liveSettings: LiveSettings, platform: Platform, featureLeve
     await secretFiles.start()
     const backups = await ServerBackups.open(settings, logged)
     await admin.listen()
-    const parts = { admin, audit, backups, secretFiles, log, recovery, featureLevel }
+    const parts = { admin, audit, backups, secretFiles, log, recovery, featureLevel, signal }
     const member = await startMember(settings, logged, parts)
     audit?.recordServer('serverStart', 'success')
     return member
@@ -69,17 +79,20 @@ async function startMember(
     log,
     recovery,
     featureLevel,
+    signal,
     ...parts
   }: Pick<MemberParts, 'admin' | 'audit' | 'backups' | 'secretFiles'> & {
     readonly log: EventLogger
     readonly recovery: RecoveryProgress
     readonly featureLevel: number
+    readonly signal: AbortSignal | undefined
   },
 ): Promise<Member> {
   let features: FeatureLevels
   const database = await openDatabase(settings, platform, {
     isMember: settings.ensemble !== undefined,
     progress: recovery,
+    signal,
     // An earlier release would take the formats of a later one for damage.
     locked: async ({ snapshots }) => {
       features = await FeatureLevels.load(platform.disk, snapshots, featureLevel)
@@ -110,7 +123,7 @@ async function startMember(
     log.origin = () => ({ ...identity, epoch: member.epoch, role: member.role })
     const { admin } = parts
     admin.attach(member)
-    await member.start()
+    await member.start(signal)
     admin.reportReadiness()
     return member
   } catch (error) {

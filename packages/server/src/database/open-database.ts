@@ -26,6 +26,8 @@ export interface OpenOptions {
   readonly locked?: (folders: DataFolders) => Promise<void>
   /** Counts what is read. */
   readonly progress?: RecoveryProgress | undefined
+  /** Ends the reading of the files: the database is not opened, and rejects with the reason. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -35,7 +37,12 @@ export interface OpenOptions {
 export async function openDatabase(
   settings: DatabaseSettings,
   platform: Platform,
-  { isMember, locked, progress = new RecoveryProgress(() => platform.clock.monotonic()) }: OpenOptions,
+  {
+    isMember,
+    locked,
+    progress = new RecoveryProgress(() => platform.clock.monotonic()),
+    signal,
+  }: OpenOptions,
 ): Promise<Database> {
   const { disk, logger } = platform
   const folders = dataFoldersOf(settings)
@@ -47,9 +54,10 @@ export async function openDatabase(
     // Only processes that can read the data folder can know the token.
     const hashKey = Number.parseInt(token.slice(0, 8), 16)
     const options = { ...recoveryOptions(settings, platform, hashKey), progress }
-    const recoverFiles = (): Promise<Recovery> =>
-      progress.during(() => recoverOrRevokeEligibility(options, eligibility))
-    const recovery = await recoverFiles()
+    const recoverFiles = (given: RecoveryOptions): Promise<Recovery> =>
+      progress.during(() => recoverOrRevokeEligibility(given, eligibility))
+    const pause = pauseAfter(platform.clock, SLICE_MS, () => signal?.throwIfAborted())
+    const recovery = await recoverFiles({ ...options, pause })
     if (recovery.wasEmpty) await eligibility?.checkEmptyStart(settings)
     const epochs = isMember
       ? await openEpochFiles(disk, logger, folders.snapshots, recovery.lastZxid)
@@ -74,7 +82,7 @@ export async function openDatabase(
       snapshots,
       epochs,
       eligibility,
-      recoverFiles,
+      recoverFiles: () => recoverFiles(options),
       unlock,
     }
     return new Database(context, recovery)

@@ -85,20 +85,6 @@ describe('SnapshotScheduler', () => {
     expect([await second, stats.snapshotErrors]).toEqual([true, 0])
   })
 
-  it('takes no second snapshot beside the first one of a new folder, and waits for that when it stops', async () => {
-    const { scheduler, taking } = given()
-    const first = scheduler.takeFirst()
-    const asked = scheduler.take()
-    expect(taking.length).toBe(1)
-    taking[0]!.finish()
-    expect([await first, await asked]).toEqual([undefined, true])
-    const failing = expect(scheduler.takeFirst()).rejects.toThrow('The server is stopping')
-    const other = scheduler.take()
-    await scheduler.stop()
-    expect([await other, taking.length]).toEqual([false, 2])
-    await failing
-  })
-
   it('takes the sessions of the database, whose writer keeps them as they are', async () => {
     const { scheduler, taking, sessions } = given()
     const done = scheduler.take()

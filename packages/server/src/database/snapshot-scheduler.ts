@@ -60,19 +60,9 @@ export class SnapshotScheduler {
     return this.#running
   }
 
-  /**
-   * Takes the snapshot without which the next start would refuse the log. Rejects where that fails. One that is asked for meanwhile is this
-   * one: two would write the same file.
-   */
-  takeFirst(): Promise<void> {
-    const written = this.#write()
-    this.#running = written
-      .then(
-        () => true,
-        () => false,
-      )
-      .finally(() => (this.#running = undefined))
-    return written
+  /** Takes the snapshot without which the next start would refuse the log, before there is a role. Rejects where that fails. */
+  takeFirst(signal: AbortSignal | undefined): Promise<void> {
+    return this.#write(signal)
   }
 
   /** Aborts a snapshot in progress and waits until it has stopped. */
@@ -82,10 +72,10 @@ export class SnapshotScheduler {
     await this.#running
   }
 
-  async #write(): Promise<void> {
+  async #write(signal: AbortSignal | undefined): Promise<void> {
     const { clock, logger, database, stats } = this.#options
     const started = clock.monotonic()
-    const { file, nodes, bytes } = await database.takeSnapshot(database.sessions, this.#stop.signal)
+    const { file, nodes, bytes } = await database.takeSnapshot(database.sessions, signal)
     const ms = clock.monotonic() - started
     stats.snapshotTime.add(ms)
     logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')
@@ -94,7 +84,7 @@ export class SnapshotScheduler {
   async #take(): Promise<boolean> {
     const { logger, stats } = this.#options
     try {
-      await this.#write()
+      await this.#write(this.#stop.signal)
       return true
     } catch (error) {
       if (this.#stop.signal.aborted) return false

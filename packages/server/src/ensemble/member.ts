@@ -378,7 +378,7 @@ export class Member implements Server, AdminTarget {
   }
 
   /** Opens the ports and takes part in elections. Rejects as `createServer` does; the owner closes the database then. */
-  async start(): Promise<void> {
+  async start(signal?: AbortSignal): Promise<void> {
     const { settings, platform, database, membership, clientPorts, security, snapshots, cluster } =
       this.#context
     if (!settings.forceSync) {
@@ -387,7 +387,7 @@ export class Member implements Server, AdminTarget {
       platform.logger.warn({}, sentence)
     }
     // The first snapshot makes the directory complete: logs without any are refused, unless snapshot.trust.empty is set.
-    if (database.lackedSnapshot && database.isEligibleToVote) await snapshots.takeFirst()
+    if (database.lackedSnapshot && database.isEligibleToVote) await snapshots.takeFirst(signal)
     if (membership.isStandalone) await cluster.begin()
     // A standalone server enters its role before clients can connect.
     if (membership.isStandalone) this.#roles.startStandalone()

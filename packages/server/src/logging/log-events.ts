@@ -12,6 +12,7 @@ export const logEvents = {
   'program.log-level': info('The level of the log was changed by SIGUSR2'),
   'program.stopping': info('Stopping on {signal}: requests in progress are finished first'),
   'program.stopped': info('Stopped; everything is on disk'),
+  'program.start-ended': info('Stopped before the data were read; they are as they were'),
   'program.stack': debug('Stack of the error'),
   'program.second-signal': warn(
     'Stopping at once on a second signal',

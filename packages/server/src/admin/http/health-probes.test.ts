@@ -101,6 +101,46 @@ it('/readyz leaves out each check that a parameter `exclude` names', async () =>
     )
 })
 
+it('a start that is ended while it reads its data rejects at once, and leaves the folder and the ports to the next one', async () => {
+  const disk = new WatchedDisk()
+  await startLoaded(disk, 3)
+  await server.stop()
+  const before = disk.paths()
+  for (const phase of ['snapshot', 'replay']) {
+    const controller = new AbortController()
+    const reason = new Error('stopped by a signal')
+    let reads = 0
+    disk.beforeRead = async () => {
+      const { text } = await server.http.request('/startupz')
+      if ((JSON.parse(text) as Start).phase !== phase) return
+      controller.abort(reason)
+      reads++
+    }
+    const start = createServer(server.settings, server.platform(), { signal: controller.signal })
+    await expect(start).rejects.toBe(reason)
+    expect(reads).toBeLessThan(5)
+    expect(disk.paths()).toEqual(before)
+    await expect(server.http.request('/startupz')).rejects.toThrow()
+  }
+  disk.beforeRead = undefined
+  const controller = new AbortController()
+  server.server = await createServer(server.settings, server.platform(), { signal: controller.signal })
+  controller.abort()
+  expect(server.server.stats().nodes).toBeGreaterThan(6)
+  expect((await server.http.request('/readyz')).text).toBe('ok\n')
+})
+
+it('a start that is ended while it writes the first snapshot rejects, and leaves none', async () => {
+  server = await TestServer.start()
+  await server.stop()
+  const disk = new MemoryDisk()
+  const controller = new AbortController()
+  disk.beforeWrite = async () => controller.abort()
+  const start = createServer(server.settings, { ...server.platform(), disk }, { signal: controller.signal })
+  await expect(start).rejects.toMatchObject({ name: 'AbortError' })
+  expect(disk.paths()).toEqual(['/data/session.secret'])
+})
+
 describe('/livez', () => {
   const hang = async (settings: Parameters<typeof TestServer.start>[0]): Promise<() => Promise<string>> => {
     server = await TestServer.start(settings)
