@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { checkFiles, createServer } from '@zabra/server'
 import { raiseInliningLimits } from './compiler.ts'
 import { limitYoungGeneration } from './young-generation.ts'
-import { toExit } from './failures.ts'
+import { ExitCode, toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
 import { run } from './run.ts'
 
@@ -26,8 +26,10 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.exit(exitCode)
   })
 
-// A reader that has ended changes no exit code: of `zabra-server --help | head -1`, for example.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+let serves = false
+let outputError: NodeJS.ErrnoException | undefined
+process.stdout.on('error', (error: NodeJS.ErrnoException) => (outputError ??= error))
+process.stderr.on('error', () => {})
 
 process.exitCode = await run({
   argv: process.argv.slice(2),
@@ -38,6 +40,7 @@ process.exitCode = await run({
   err: (text) => void process.stderr.write(text),
   logger: (level, format = terminal ? 'text' : 'json') => createLogger(level, format, { colorize: terminal }),
   start(settings, logger, signal) {
+    serves = true
     raiseInliningLimits()
     limitYoungGeneration()
     return createServer(settings, { logger, signal })
@@ -68,5 +71,14 @@ process.exitCode = await run({
 const { stdout } = process
 if (stdout.writableLength > 0)
   await Promise.race([new Promise((done) => stdout.write('', done)), setTimeout(LAST_LINES_MS)])
+// A write error is emitted a tick later.
+await setImmediate()
+// A reader that has ended changes no exit code, of `zabra-server --help | head -1` for example, nor does a log that cannot be written.
+if (!serves && outputError !== undefined && outputError.code !== 'EPIPE') {
+  process.stderr.write(
+    `zabra-server: Cannot write to standard output (${outputError.code}). Make room, or print elsewhere.\n`,
+  )
+  process.exitCode ||= ExitCode.unexpected
+}
 // Open handles, such as the socket of a client that does not close it, must not keep a stopped server alive.
 process.exit()

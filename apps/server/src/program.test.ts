@@ -1,5 +1,15 @@
-import { spawn } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,6 +69,20 @@ describe('the built program', () => {
     const code = await new Promise((resolve) => child.once('close', resolve))
     expect([code, errors]).toEqual([0, ''])
   })
+
+  test.skipIf(!existsSync('/dev/full')).each(['--check-config', '--help', '--version'])(
+    'fails where what %s prints cannot be written',
+    (flag) => {
+      const out = openSync('/dev/full', 'w')
+      const program = [join(folder, 'dist/main.js'), flag, join(folder, 'zoo.cfg')]
+      const ran = spawnSync(process.execPath, program, { stdio: ['ignore', out, 'pipe'], timeout: 30_000 })
+      closeSync(out)
+      expect([ran.status, ran.stderr.toString()]).toEqual([
+        1,
+        'zabra-server: Cannot write to standard output (ENOSPC). Make room, or print elsewhere.\n',
+      ])
+    },
+  )
 
   test('imports only its own files and modules of Node', () => {
     const imports = built().flatMap((text) => [

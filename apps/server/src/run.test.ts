@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DiskError, NetworkError, silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
@@ -228,6 +228,31 @@ describe('--check-config with files', () => {
       () => ['admin.forceHttps=true', `admin.ssl.keyStore.location=${file('admin.pem', 'x')}`],
       /error: .*zoo\.cfg:3: admin\.ssl\.keyStore\.location: .*admin\.pem/,
     ],
+    [
+      'an audit file in a folder that is absent',
+      () => ['audit.enable=true', 'audit.file=/none/audit.log'],
+      /error: .*zoo\.cfg:3: audit\.file: Cannot list \/none: ENOENT\. Check the path and its permissions/,
+    ],
+    [
+      'an audit file that is a folder',
+      () => ['audit.enable=true', `audit.file=${folder}`],
+      /error: .*zoo\.cfg:3: audit\.file: Cannot open .*: EISDIR/,
+    ],
+    [
+      'a target of backups that is none',
+      () => ['backup.target=backups'],
+      /error: .*zoo\.cfg:2: backup\.target: Expected an absolute folder, .*got backups/,
+    ],
+    [
+      'a key of backups that is too short',
+      () => ['backup.target=/backups', `backup.encryption.keyFile=${file('key', 'abc')}`],
+      /error: .*zoo\.cfg:3: backup\.encryption\.keyFile: Expected 64 hexadecimal digits/,
+    ],
+    [
+      'credentials for S3 that are absent',
+      () => ['backup.target=s3://bucket', 'backup.s3.credentialsFile=/none'],
+      /error: .*zoo\.cfg:3: backup\.s3\.credentialsFile: Cannot read \/none: ENOENT/,
+    ],
   ])('finds %s', async (_, lines, message) => {
     const { code, out } = await check(...lines())
     expect(out).toMatch(message)
@@ -243,10 +268,18 @@ describe('--check-config with files', () => {
       `ssl.trustStore.location=${file('trust.pem', authority.certificate)}`,
       `admin.tokensFile=${file('tokens', `monitor:view:${hash}\n`)}`,
       `sessionSecretFile=${file('secret', 'x'.repeat(32))}`,
+      'backup.target=/backups,s3://bucket/orders',
+      `backup.encryption.keyFile=${file('backup.key', '0123456789abcdef'.repeat(4))}`,
+      `backup.s3.credentialsFile=${file('s3', 'aws_access_key_id = a\naws_secret_access_key = b\n')}`,
+      'audit.enable=true',
     ]
-    const { code, out } = await check(...lines)
-    expect(out).toContain('The configuration is fine.')
-    expect(code).toBe(0)
+    for (const audit of [join(folder, 'new.log'), file('old.log', 'a line\n')]) {
+      const { code, out } = await check(...lines, `audit.file=${audit}`)
+      expect(out).toContain('The configuration is fine.')
+      expect(code).toBe(0)
+    }
+    expect(readdirSync(folder)).not.toContain('new.log')
+    expect(readFileSync(join(folder, 'old.log'), 'utf8')).toBe('a line\n')
   })
 })
 

@@ -1,5 +1,14 @@
-import { CertificateError, DiskError, TlsOptionError, type Platform, type TlsOptions } from '@zabra/runtime'
-import { adminTls, adminTlsOptions, AdminTokens } from './admin/index.ts'
+import {
+  CertificateError,
+  DiskError,
+  TlsOptionError,
+  type Disk,
+  type Platform,
+  type TlsOptions,
+} from '@zabra/runtime'
+import { adminTls, adminTlsOptions, AdminTokens, readCredentials } from './admin/index.ts'
+import { AuditFile } from './audit/index.ts'
+import { isRemoteTarget, parseKeyBytes, parseTarget } from './backup/index.ts'
 import { clientTlsOptions } from './connections/listeners.ts'
 import { readSessionSecret } from './database/index.ts'
 import { memberTlsOptions } from './ensemble/member-security.ts'
@@ -22,8 +31,8 @@ interface FileUse {
 }
 
 /**
- * Opens the files that a server with these settings opens at its start: certificates, keys and their passwords, revocation lists, tokens
- * and the secret of sessions. Changes nothing. Resolves to what a server could not use.
+ * Opens the files that a server with these settings opens at its start: certificates, keys and their passwords, revocation lists, tokens,
+ * the secret of sessions, the audit file, the key of backups and the credentials for S3. Changes nothing. Resolves to what a server could not use.
  */
 export async function checkFiles(
   settings: ServerSettings,
@@ -99,6 +108,24 @@ function* usesOf(
   if (tokens !== undefined) yield { names: ['adminTokensFile'], open: () => AdminTokens.read(disk, tokens) }
   if (secret !== undefined && settings.sessionSecretEnabled && !sharesSessionSecret(settings))
     yield { names: ['sessionSecretFile'], open: () => readSessionSecret(secret, disk) }
+  const { auditEnabled, auditFile } = settings
+  if (auditEnabled && auditFile !== undefined)
+    yield { names: ['auditFile'], open: () => AuditFile.check(disk, auditFile) }
+  yield* backupUses(settings, disk)
+}
+
+function* backupUses(settings: ServerSettings, disk: Disk): Generator<FileUse> {
+  const { backupTargets, backupKeyFile } = settings
+  if (backupTargets.length === 0) return
+  yield { names: ['backupTargets'], open: async () => backupTargets.map(parseTarget) }
+  if (backupKeyFile !== undefined)
+    yield {
+      names: ['backupKeyFile'],
+      open: async () =>
+        parseKeyBytes(new TextDecoder().decode(await disk.readFile(backupKeyFile)), backupKeyFile),
+    }
+  if (backupTargets.some(isRemoteTarget))
+    yield { names: ['backupS3CredentialsFile'], open: () => readCredentials(settings, disk) }
 }
 
 const clientPasswords = ['sslKeyStorePasswordPath', 'sslTrustStorePasswordPath'] as const

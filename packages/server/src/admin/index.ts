@@ -15,4 +15,4 @@ export type {
 export type { DirectoryReport, ServerReport } from './server-report.ts'
 export { FourLetterCommands } from './four-letter-commands.ts'
 export type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'
-export { ServerBackups } from './server-backups.ts'
+export { readCredentials, ServerBackups } from './server-backups.ts'

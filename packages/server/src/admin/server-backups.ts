@@ -195,7 +195,8 @@ export function credentialsReader(
   }
 }
 
-async function readCredentials(
+/** Reads the credentials for S3. Rejects where the file cannot be used. */
+export async function readCredentials(
   { backupS3CredentialsFile: file }: Pick<ServerSettings, 'backupS3CredentialsFile'>,
   disk: Disk,
 ): Promise<S3Credentials> {

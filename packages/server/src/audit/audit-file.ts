@@ -112,6 +112,14 @@ export class AuditFile {
     }
   }
 
+  /**
+   * Rejects with a `DiskError` where `open` would, and changes nothing: of a file that is not there, it looks at the folder.
+   */
+  static async check(disk: Disk, path: string): Promise<void> {
+    if (await disk.exists(path)) await (await disk.openWrite(path, { create: false, durable: false })).close()
+    else await disk.list(/^.*(?=\/)/s.exec(path)?.[0] || '/')
+  }
+
   /** Adds a line, without its newline. Returns false when the line is lost. */
   append(line: string): boolean {
     if (!this.#hasRoom()) return false

@@ -3,6 +3,7 @@ export { BackupError, BackupUsageError } from './errors.ts'
 export { BackupDuty } from './duty.ts'
 export {
   isRemoteTarget,
+  parseTarget,
   openTarget,
   parseCredentials,
   type S3Access,
@@ -11,7 +12,7 @@ export {
 export type { S3Credentials } from './s3-target.ts'
 export { FolderTarget, type BackupTarget } from './target.ts'
 export { oneCallAtATime } from './one-call-disk.ts'
-export { parseKey, type BackupKey } from './sealing.ts'
+export { parseKey, parseKeyBytes, type BackupKey } from './sealing.ts'
 export type { LogManifest, Manifest, SnapshotManifest } from './manifest.ts'
 export { manifestName, ZXID_FIELDS } from './manifest.ts'
 export { Catalog, openPiece, type BackupChain, type BackupGap, type BackupStore } from './catalog.ts'

@@ -23,24 +23,32 @@ export interface TargetPlatform {
 export const isRemoteTarget = (text: string): boolean =>
   /^[a-z][\w+.-]*:/i.test(text) && !/^file:/i.test(text)
 
-/** Opens a target: an absolute path, `file:///folder` or `s3://bucket/prefix`. Rejects with a `BackupError` for any other text. */
+/** What a text names: a folder, or a place in a store with the interface of S3. */
+type TargetName = { readonly path: string } | { readonly bucket: string; readonly prefix: string }
+
+/** Parses a target: an absolute path, `file:///folder` or `s3://bucket/prefix`. Throws a `BackupError` for any other text. */
+export function parseTarget(text: string): TargetName {
+  const [, bucket, prefix = ''] =
+    /^s3:\/\/([a-z\d][a-z\d.-]{1,61}[a-z\d])(?:\/([\w!.*'()/-]*))?$/.exec(text) ?? []
+  if (bucket !== undefined) return { bucket, prefix: prefix.replaceAll(/^\/+|\/+$/g, '') }
+  const path = pathOf(text)
+  if (path !== undefined) return { path }
+  throw new BackupError(
+    `Expected an absolute folder, file:///folder or s3://bucket/prefix as the target of backups, got ${hideSecrets(text)}.`,
+  )
+}
+
+/** Opens a target. Rejects with a `BackupError` for a text that names none. */
 export async function openTarget(
   text: string,
   { disk, random, cryptography, clock }: TargetPlatform,
   s3: S3Access,
 ): Promise<BackupTarget> {
-  const [, bucket, prefix = ''] =
-    /^s3:\/\/([a-z\d][a-z\d.-]{1,61}[a-z\d])(?:\/([\w!.*'()/-]*))?$/.exec(text) ?? []
-  if (bucket !== undefined) {
-    // Loaded where it is configured only.
-    const { S3Target } = await import('./s3-target.ts')
-    return new S3Target({ ...s3, bucket, prefix: prefix.replaceAll(/^\/+|\/+$/g, ''), cryptography, clock })
-  }
-  const path = pathOf(text)
-  if (path !== undefined) return new FolderTarget(path, { disk, random })
-  throw new BackupError(
-    `Expected an absolute folder, file:///folder or s3://bucket/prefix as the target of backups, got ${hideSecrets(text)}.`,
-  )
+  const name = parseTarget(text)
+  if ('path' in name) return new FolderTarget(name.path, { disk, random })
+  // Loaded where it is configured only.
+  const { S3Target } = await import('./s3-target.ts')
+  return new S3Target({ ...s3, ...name, cryptography, clock })
 }
 
 function pathOf(text: string): string | undefined {

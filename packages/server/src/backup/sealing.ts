@@ -23,18 +23,23 @@ export interface BackupKey {
 
 /** Reads the text of a key file: 64 hexadecimal digits. Throws a `BackupError` that repeats nothing of it. */
 export function parseKey(text: string, cryptography: Cryptography, file: string): BackupKey {
+  const bytes = parseKeyBytes(text, file)
+  const hash = cryptography.sha256()
+  hash.update(new TextEncoder().encode('zabra backup key'))
+  hash.update(bytes)
+  return { id: hash.digest().slice(0, KEY_ID_BYTES * 2), bytes }
+}
+
+/** Returns the bytes of a key. Throws as `parseKey` does. */
+export function parseKeyBytes(text: string, file: string): Uint8Array {
   const digits = text.trim()
   if (!/^[\da-f]{64}$/i.test(digits))
     throw new BackupUsageError(
       `Expected 64 hexadecimal digits in the key file ${file}, got something else. Make one with: openssl rand -hex 32`,
     )
-  const bytes = Uint8Array.from({ length: KEY_BYTES }, (_, index) =>
+  return Uint8Array.from({ length: KEY_BYTES }, (_, index) =>
     Number.parseInt(digits.slice(index * 2, index * 2 + 2), 16),
   )
-  const hash = cryptography.sha256()
-  hash.update(new TextEncoder().encode('zabra backup key'))
-  hash.update(bytes)
-  return { id: hash.digest().slice(0, KEY_ID_BYTES * 2), bytes }
 }
 
 /**
