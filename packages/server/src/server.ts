@@ -1,7 +1,8 @@
-import type { Platform } from '@zabra/runtime'
+import type { Platform, TlsOptions } from '@zabra/runtime'
 import { AdminServer, ServerBackups } from './admin/index.ts'
 import { AuditLog, configEvent } from './audit/index.ts'
 import { loadSessionPasswords, openDatabase, SharedSessionSecret } from './database/index.ts'
+import { DiskLanes } from './disk-lanes.ts'
 import { FeatureLevels } from './ensemble/feature-levels.ts'
 import { Member, type MemberParts } from './ensemble/member.ts'
 import { Membership } from './ensemble/membership.ts'
@@ -44,7 +45,17 @@ async function start(
   const log = new EventLogger(platform.logger, platform.clock)
   const identity = settings.ensemble === undefined ? {} : { member: settings.serverId }
   log.origin = () => identity
-  const logged = { ...platform, logger: log }
+  const lanes = new DiskLanes(platform.disk, settings)
+  const tls = platform.networkFactories?.tls
+  const logged = {
+    ...platform,
+    logger: log,
+    disk: lanes.disk,
+    networkFactories: {
+      ...platform.networkFactories,
+      tls: tls && ((options: TlsOptions) => tls({ ...options, reads: lanes.ofFiles })),
+    },
+  }
   // Opened first, so that probes see the recovery.
   const audit = await AuditLog.open(settings, logged)
   if (audit !== undefined)

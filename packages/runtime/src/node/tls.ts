@@ -324,7 +324,11 @@ export class NodeTlsNetwork implements TlsNetwork {
     return this.#credentials
   }
 
-  async #read(): Promise<Contents> {
+  #read(): Promise<Contents> {
+    return this.#options.reads?.run(() => this.#readFiles()) ?? this.#readFiles()
+  }
+
+  async #readFiles(): Promise<Contents> {
     const { keyStore, trustStore, revocationList } = this.#options
     return {
       stores: [keyStore && (await loadStore(keyStore)), trustStore && (await loadStore(trustStore))],

@@ -4,7 +4,6 @@ import {
   BackupError,
   Catalog,
   findPrunable,
-  oneCallAtATime,
   openTarget,
   parseCredentials,
   parseKey,
@@ -106,11 +105,10 @@ export class ServerBackups implements WritesBackups {
     const s3 = { endpoint: settings.backupS3Endpoint, region: settings.backupS3Region, credentials }
     const targets: TargetBackups[] = []
     for (const text of backupTargets) {
-      const targetDisk = oneCallAtATime(disk)
-      const target = await openTarget(text, { ...platform, cryptography, disk: targetDisk }, s3)
+      const target = await openTarget(text, { ...platform, cryptography }, s3)
       if (target.url.startsWith('s3:')) await useSettingFile('backup.s3.credentialsFile', credentials)
       // A mounted folder may not answer for as long as its machine is away, and a start does not wait for that.
-      else void warnBesideData(target.url, targetDisk, settings, platform)
+      else void warnBesideData(target.url, settings, platform)
       const store = { target, cryptography, random, key }
       targets.push(new TargetBackups(store, settings, platform))
     }
@@ -148,11 +146,10 @@ export class ServerBackups implements WritesBackups {
 /** Warns where a folder of backups is on the file system of the snapshots or the log. Never rejects. */
 async function warnBesideData(
   target: string,
-  targetDisk: Disk,
   { dataDir, dataLogDir }: ServerSettings,
   { disk, logger }: Pick<Platform, 'disk' | 'logger'>,
 ): Promise<void> {
-  const device = await deviceAt(targetDisk, target.slice('file://'.length))
+  const device = await deviceAt(disk, target.slice('file://'.length))
   if (device === undefined) return
   for (const folder of new Set([dataDir, dataLogDir]))
     if ((await deviceAt(disk, folder)) === device)

@@ -11,7 +11,6 @@ export {
 } from './open-target.ts'
 export type { S3Credentials } from './s3-target.ts'
 export { FolderTarget, type BackupTarget } from './target.ts'
-export { oneCallAtATime } from './one-call-disk.ts'
 export { parseKey, parseKeyBytes, type BackupKey } from './sealing.ts'
 export type { LogManifest, Manifest, SnapshotManifest } from './manifest.ts'
 export { manifestName, ZXID_FIELDS } from './manifest.ts'

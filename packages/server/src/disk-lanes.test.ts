@@ -1,0 +1,166 @@
+import { MemoryDisk, type TlsOptions } from '@zabra/runtime'
+import { ManualPlatform } from '@zabra/testkit'
+import { describe, expect, it } from 'vitest'
+import { DiskLanes } from './disk-lanes.ts'
+import { createServer } from './server.ts'
+import { defaults } from './settings/index.ts'
+import { TestServer } from './testing/test-server.ts'
+
+/** Returns a disk that can hang: calls for some paths, those of open files included, do not return from then on. */
+function hangingDisk(): { disk: MemoryDisk; hang(what: RegExp): void; inFlight: string[] } {
+  const inFlight: string[] = []
+  let hangs = /^$/
+  const wrap = <T extends object>(object: T, opened?: string): T =>
+    new Proxy(object, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key)
+        if (typeof value !== 'function') return value
+        return (...given: unknown[]) => {
+          const path = opened ?? given[0]
+          if (typeof path === 'string' && hangs.test(path)) {
+            inFlight.push(`${String(key)} ${path}`)
+            return new Promise(() => {})
+          }
+          const result = (value as (...all: unknown[]) => unknown).apply(target, given)
+          return key === 'openRead' || key === 'openWrite'
+            ? (result as Promise<object>).then((file) => wrap(file, path as string))
+            : result
+        }
+      },
+    })
+  return { disk: wrap(new MemoryDisk()), hang: (what) => (hangs = what), inFlight }
+}
+
+const untilIdle = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+const settings = defaults({
+  clientPort: 0,
+  dataDir: '/data',
+  dataLogDir: '/data/log',
+  backupTargets: ['/mnt/a', 'file:///mnt/b', '/mnt/c/', '/data/log/backup', 's3://bucket'],
+  auditFile: '/var/audit.log',
+})
+
+describe('the lanes of a disk', () => {
+  it('leave two calls to the log and the data, whatever hangs', async () => {
+    const { disk, hang, inFlight } = hangingDisk()
+    const lanes = new DiskLanes(disk, settings)
+    await lanes.disk.makeFolder('/data/log/version-2')
+    const log = await lanes.disk.openWrite('/data/log/version-2/log.1', { create: true, durable: true })
+    const snapshot = await lanes.disk.openWrite('/data/version-2/snapshot.1', {
+      create: true,
+      durable: false,
+    })
+    hang(/^\/(?!data\/log\/version-2)/)
+    for (const folder of ['/mnt/a', '/mnt/b', '/mnt/c', '/data/log/backup', '/data/version-2', '/etc'])
+      for (let i = 0; i < 3; i++) {
+        void lanes.disk.list(folder)
+        void lanes.disk.space(folder)
+        void lanes.disk.openRead(`${folder}/file`)
+      }
+    for (let i = 0; i < 3; i++) void lanes.disk.size(`/var/audit.log.${i}`)
+    void snapshot.write(new Uint8Array(1), 0)
+    void lanes.ofFiles.run(() => disk.readFile('/etc/key.pem'))
+    await untilIdle()
+    expect(inFlight).toEqual(['list /mnt/a', 'list /data/version-2', 'list /etc'])
+    await log.write(new Uint8Array(1), 0)
+    expect(await lanes.disk.size('/data/log/version-2/log.1')).toBe(1)
+    void lanes.disk.replaceFile('/data/version-2/currentEpoch', new Uint8Array(1))
+    await untilIdle()
+    expect(inFlight.slice(3)).toEqual(['replaceFile /data/version-2/currentEpoch'])
+  })
+
+  it.each([
+    ['the folders of backups', /^\/mnt|\/backup/],
+    ['the audit file', /^\/var/],
+    ['the data folder', /^\/data\/version-2/],
+    ['a file that a setting names', /^\/etc/],
+  ])('go on in all others while %s alone do not answer', async (_, what) => {
+    const { disk, hang } = hangingDisk()
+    const lanes = new DiskLanes(disk, settings)
+    const paths = [
+      '/mnt/a/x',
+      '/mnt/b/x',
+      '/data/log/backup/x',
+      '/var/audit.log',
+      '/data/version-2/x',
+      '/etc/x',
+    ]
+    for (const path of paths) disk.putFile(path, new Uint8Array(1))
+    hang(what)
+    const answered: string[] = []
+    for (const path of [...paths, ...paths]) void lanes.disk.size(path).then(() => answered.push(path))
+    await untilIdle()
+    expect(new Set(answered)).toEqual(new Set(paths.filter((path) => !what.test(path))))
+  })
+
+  it('make the next call after one that fails, and the calls of an open file one at a time', async () => {
+    const disk = new MemoryDisk()
+    const lanes = new DiskLanes(disk, settings)
+    disk.putFile('/mnt/a/x', new Uint8Array([1, 2, 3]))
+    const reader = await lanes.disk.openRead('/mnt/a/x')
+    const writer = await lanes.disk.openWrite('/mnt/b/y', { create: true, durable: false })
+    let release = (): void => {}
+    disk.beforeWrite = () => new Promise((resolve) => (release = resolve))
+    const done: string[] = []
+    const note = (what: string) => () => void done.push(what)
+    const calls = [
+      writer.write(new Uint8Array([7]), 0).then(note('write')),
+      lanes.disk.openRead('/mnt/c/none').catch(note('open')),
+      reader.read(new Uint8Array(3), 0).then(note('read')),
+    ]
+    await untilIdle()
+    expect(done).toEqual([])
+    release()
+    await Promise.all(calls)
+    expect(done).toEqual(['write', 'open', 'read'])
+  })
+})
+
+it('a server reads the files of certificates in the lane of the files that settings name', async () => {
+  const seen: unknown[] = []
+  const tls = (options: TlsOptions): never => {
+    seen.push(options.reads)
+    throw new Error('seen')
+  }
+  const { clientPort: _, ...secure } = defaults({
+    dataDir: '/data',
+    secureClientPort: 2281,
+    sslKeyStoreLocation: '/key.pem',
+    sslClientAuth: 'none',
+  })
+  const start = createServer(secure, { ...new ManualPlatform().platform(), networkFactories: { tls } })
+  await expect(start).rejects.toThrow('seen')
+  expect(seen).toEqual([{ run: expect.any(Function) as unknown }])
+})
+
+it('a server whose disks beside that of the log hang holds three calls for them, and writes', async () => {
+  const { disk, hang, inFlight } = hangingDisk()
+  const server = await TestServer.start(
+    {
+      dataDir: '/data',
+      dataLogDir: '/log',
+      backupTargets: ['/mnt/a', '/mnt/b', '/mnt/c', '/mnt/d'],
+      auditEnabled: true,
+      auditFile: '/var/audit.log',
+      auditEvents: ['writes'],
+      adminRoleBackup: ['ip:127.0.0.1'],
+    },
+    disk,
+  )
+  await server.advance(10_000)
+  hang(/^\/(?:data|mnt|var)/)
+  const client = await server.connect()
+  for (let turn = 0; turn < 6; turn++) {
+    for (const path of ['/metrics', '/commands/dirs', '/commands/lsnp', '/api/v1/members/self'])
+      void server.http.request(path)
+    for (const path of ['/api/v1/snapshots', '/api/v1/backups', '/commands/snapshot'])
+      void server.http.request(path, { method: 'POST', body: '' })
+    client.create(turn, `/a${turn}`)
+    await server.advance(10_000)
+  }
+  expect(inFlight.length, inFlight.join()).toBeLessThanOrEqual(3)
+  expect(server.server.stats().nodes).toBeGreaterThan(6)
+})
