@@ -308,6 +308,12 @@ it.each([
   expect([attempts, ensemble.member(1).failure]).toEqual([2, undefined])
 })
 
+const deletions = (zxid: number, count: number): Uint8Array =>
+  payloadOf(zxid, {
+    type: OpCode.multi,
+    txns: Array.from({ length: count }, (_, at) => ({ type: OpCode.delete, path: `/node-${at}` })),
+  })
+
 const changed = (zxid: number): Uint8Array =>
   payloadOf(zxid, { type: OpCode.setData, path: '/', data: null, version: 1 })
 
@@ -315,6 +321,8 @@ it.each([
   ['with another zxid', changed(makeZxid(1, 5))],
   ['cut short', changed(makeZxid(1, 1)).subarray(0, 20)],
   ['of a type of a later release', changed(makeZxid(1, 1)).with(31, 120)],
+  ['whose record is cut short', changed(makeZxid(1, 1)).subarray(0, 36)],
+  ['whose parts, many of them, are cut short', deletions(makeZxid(1, 1), 5000).subarray(0, -40)],
 ])(
   'a follower leaves a leader that proposes a transaction %s, without logging it',
   async (_what, payload) => {

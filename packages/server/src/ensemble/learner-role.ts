@@ -32,7 +32,7 @@ import {
   type QuorumPacket,
   type ReportOfMember,
 } from '../core/zab/index.ts'
-import { DivergenceError } from '../persistence/index.ts'
+import { checkInSteps, DivergenceError } from '../persistence/index.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
 import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
@@ -528,8 +528,7 @@ export class LearnerRole implements ActiveRole {
     // Clients are served no longer, whatever the disk has not done yet: as after a crash, the next role goes on from what is logged.
     const endsServing = this.#clients !== undefined && (work.do === 'requestFullSync' || work.do === 'leave')
     if (endsServing) return void this.#perform(work)
-    const isSynchronous =
-      work.do === 'append' || work.do === 'ack' || (work.do === 'commit' && this.#clients !== undefined)
+    const isSynchronous = work.do === 'ack' || (work.do === 'commit' && this.#clients !== undefined)
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
     else this.#executor.add(() => this.#perform(work))
   }
@@ -579,7 +578,7 @@ export class LearnerRole implements ActiveRole {
       case 'installSnapshot':
         return this.#receiveSnapshot(work.zxid)
       case 'append':
-        return this.#durability.append(work.first, work.payloads)
+        return this.#append(work.first, work.payloads)
       case 'commit':
         return this.#commit(work.first, work.payloads)
       case 'ack':
@@ -657,6 +656,18 @@ export class LearnerRole implements ActiveRole {
   }
 
   // History
+
+  /**
+   * Logs transactions if all can be decoded: one that cannot would end this server, and each of its starts. Throws or rejects with a
+   * `ProtocolError` otherwise.
+   */
+  #append(first: Zxid, payloads: readonly Uint8Array[]): void | Promise<void> {
+    const checking = this.#reads!.run(checkInSteps(payloads, this.#context.database.tree.store))
+    if (checking === undefined) return this.#durability.append(first, payloads)
+    return checking.then(() => {
+      if (!this.#mailbox.isStopped) this.#durability.append(first, payloads)
+    })
+  }
 
   #commit(first: Zxid, payloads: readonly Uint8Array[]): void | Promise<void> {
     const { pipeline } = this.#clients ?? {}

@@ -182,6 +182,22 @@ export function* decodeInSteps(reader: Reader, paths?: PathLookup, step = STEP):
   return { header, txn, digest: decodeDigest(reader) }
 }
 
+/** A transaction of at least this many bytes is decoded in steps. */
+const LARGE_BYTES = 8192
+/** Smaller ones that are checked in one step. */
+const CHECKED_PER_STEP = 16
+
+/** Checks in steps that transactions can be decoded. Throws a `ProtocolError` where one cannot. */
+export function* checkInSteps(payloads: readonly Uint8Array[], paths: PathLookup): Generator<void> {
+  const reader = new Reader()
+  for (let i = 0; i < payloads.length; i++) {
+    const payload = payloads[i]!
+    if (payload.length >= LARGE_BYTES) yield* decodeInSteps(new Reader(payload), paths)
+    else decodeLoggedTxn(reader.resetToView(payload), paths)
+    if (i % CHECKED_PER_STEP === CHECKED_PER_STEP - 1) yield
+  }
+}
+
 function decodeHeader(reader: Reader): LoggedTxn['header'] {
   const sessionId = reader.long()
   const cxid = reader.int()

@@ -287,8 +287,8 @@ const TYPE_OFFSET = 28
 const TYPE_BYTES = 4
 
 /**
- * Throws a `ProtocolError` unless a payload is a transaction of this zxid, of a type that this release knows. A learner logs it before it is
- * decoded, and one that cannot be decoded would stay in its log.
+ * Throws a `ProtocolError` unless a payload is a transaction of this zxid, of a type that this release knows. Its record is checked before it
+ * is logged.
  */
 export function checkTransaction(zxid: Zxid, payload: Uint8Array): void {
   const type = payload.length < TYPE_OFFSET + TYPE_BYTES ? undefined : readInt(payload, TYPE_OFFSET)
