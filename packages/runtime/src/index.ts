@@ -24,6 +24,7 @@ export type {
   HandshakeStats,
   CertificateStore,
   CertificateStoreType,
+  FileReads,
   OwnCertificate,
   TlsNetwork,
   TlsOptions,

@@ -6,7 +6,7 @@ import type { HttpServer } from './http.ts'
 import type { Logger } from './logger.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
-import type { TlsNetwork, TlsOptions, WebSocketListenOptions } from './tls.ts'
+import type { FileReads, TlsNetwork, TlsOptions, WebSocketListenOptions } from './tls.ts'
 import type { System } from './system.ts'
 
 /** The interfaces to the platform that a server needs. */
@@ -26,7 +26,7 @@ export interface Platform {
 
 /** Creates networks from certificates and limits. */
 export interface NetworkFactories {
-  readonly tls?: ((options: TlsOptions) => TlsNetwork) | undefined
+  readonly tls?: ((options: TlsOptions, reads?: FileReads) => TlsNetwork) | undefined
   /** Creates an HTTP server, over TLS when `tls` is given; `isMixed` accepts both on one port. */
   readonly http?: (options: {
     readonly tls?: TlsNetwork | undefined

@@ -48,10 +48,13 @@ export interface TlsOptions {
    * unless the others have shown trusted certificates, or its own has failed and theirs have not: for ports with few clients. By default, false.
    */
   readonly replacesHandshakes?: boolean | undefined
-  /** Runs each reading of the files, so that the caller decides how many there are at once. By default, they are not limited. */
-  readonly reads?: { run<T>(read: () => Promise<T>): Promise<T> } | undefined
   /** Timeout of a handshake in milliseconds. By default, 10 000. */
   readonly handshakeTimeoutMs?: number | undefined
+}
+
+/** Runs the reading of files, so that the caller decides how many there are at once. */
+export interface FileReads {
+  run<T>(read: () => Promise<T>): Promise<T>
 }
 
 /** A network whose certificates can be reloaded. */

@@ -1,4 +1,4 @@
-import { MemoryDisk, type TlsOptions } from '@zabra/runtime'
+import { MemoryDisk, type FileReads, type TlsOptions } from '@zabra/runtime'
 import { ManualPlatform } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { DiskLanes } from './disk-lanes.ts'
@@ -121,17 +121,20 @@ describe('the lanes of a disk', () => {
 
 it('a server reads the files of certificates in the lane of the files that settings name', async () => {
   const seen: unknown[] = []
-  const tls = (options: TlsOptions): never => {
-    seen.push(options.reads)
+  const tls = (_options: TlsOptions, reads?: FileReads): never => {
+    seen.push(reads)
     throw new Error('seen')
   }
-  const { clientPort: _, ...secure } = defaults({
+  const secure = defaults({
     dataDir: '/data',
     secureClientPort: 2281,
     sslKeyStoreLocation: '/key.pem',
     sslClientAuth: 'none',
   })
-  const start = createServer(secure, { ...new ManualPlatform().platform(), networkFactories: { tls } })
+  const start = createServer(
+    { ...secure, clientPort: undefined },
+    { ...new ManualPlatform().platform(), networkFactories: { tls } },
+  )
   await expect(start).rejects.toThrow('seen')
   expect(seen).toEqual([{ run: expect.any(Function) as unknown }])
 })

@@ -1,15 +1,13 @@
-import type { Disk, DiskReader, DiskWriter } from '@zabra/runtime'
+import type { Disk, DiskReader, DiskWriter, FileReads } from '@zabra/runtime'
 import { isRemoteTarget, parseTarget } from './backup/index.ts'
 import { Mutex } from './persistence/index.ts'
 import type { ServerSettings } from './settings/index.ts'
 
+/** Runs calls for files, so many at once. */
+type Lane = FileReads
+
 /** Calls for files beside the data that are made at once. */
 const SIDE_CALLS = 2
-
-/** Runs calls for files, so many at once. */
-export interface Lane {
-  run<T>(call: () => Promise<T>): Promise<T>
-}
 
 /**
  * Makes the calls for a disk in lanes, one at a time in each. A process has four threads for the calls of all files by default, and a call

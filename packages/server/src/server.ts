@@ -53,7 +53,7 @@ async function start(
     disk: lanes.disk,
     networkFactories: {
       ...platform.networkFactories,
-      tls: tls && ((options: TlsOptions) => tls({ ...options, reads: lanes.ofFiles })),
+      tls: tls && ((options: TlsOptions) => tls(options, lanes.ofFiles)),
     },
   }
   // Opened first, so that probes see the recovery.

@@ -96,13 +96,13 @@ describe('a key store', () => {
     expect(client.peerCertificates?.length).toBe(2)
   })
 
-  it('is read where `reads` runs it, also when it is read again', async () => {
+  it('is read where its reads are run, also when it is read again', async () => {
     let reads = 0
     const run = <T>(read: () => Promise<T>): Promise<T> => (reads++, read())
-    const network = tlsNetwork({ keyStore: store('server.pem'), trustStore: trusted, reads: { run } })
+    const network = tlsNetwork({ keyStore: store('server.pem'), trustStore: trusted }, { run })
     expect(await network.reload()).toBe(false)
     expect(reads).toBe(2)
-    const stuck = tlsNetwork({ keyStore: store('server.pem'), reads: { run: () => new Promise(() => {}) } })
+    const stuck = tlsNetwork({ keyStore: store('server.pem') }, { run: () => new Promise(() => {}) })
     const read = stuck.reload().then(() => 'read')
     expect(await Promise.race([read, tlsNetwork({ keyStore: store('server.pem') }).reload()])).toBe(false)
   })

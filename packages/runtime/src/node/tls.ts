@@ -21,6 +21,7 @@ import {
 import {
   CertificateError,
   TlsOptionError,
+  type FileReads,
   type HandshakeStats,
   type OwnCertificate,
   type TlsNetwork,
@@ -52,8 +53,8 @@ import {
 } from './keystores.ts'
 
 /** Returns a network over TLS, with certificates from files. */
-export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
-  return new NodeTlsNetwork(options)
+export function tlsNetwork(options: TlsOptions, reads?: FileReads): NodeTlsNetwork {
+  return new NodeTlsNetwork(options, reads)
 }
 
 /** The contents of the files. */
@@ -71,6 +72,7 @@ interface Credentials {
 /** TLS 1.2 and 1.3, with certificates that can be reloaded at any time. */
 export class NodeTlsNetwork implements TlsNetwork {
   readonly #options: TlsOptions
+  readonly #reads: FileReads | undefined
   readonly #servers = new Set<Server>()
   readonly #pending = new Set<PendingSockets>()
   readonly #records = new AddressRecords()
@@ -83,8 +85,9 @@ export class NodeTlsNetwork implements TlsNetwork {
   #unusable: { readonly contents: Contents; readonly error: unknown } | undefined
   certificate: OwnCertificate | undefined
 
-  constructor(options: TlsOptions) {
+  constructor(options: TlsOptions, reads?: FileReads) {
     this.#options = options
+    this.#reads = reads
   }
 
   get handshakes(): HandshakeStats {
@@ -325,7 +328,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 
   #read(): Promise<Contents> {
-    return this.#options.reads?.run(() => this.#readFiles()) ?? this.#readFiles()
+    return this.#reads?.run(() => this.#readFiles()) ?? this.#readFiles()
   }
 
   async #readFiles(): Promise<Contents> {
