@@ -4,7 +4,14 @@ import { formatSessionId } from '../connections/log-context.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { SessionRegistry } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
-import { decodeRevalidation, encodeRevalidationReply, PacketType, touchSteps } from '../core/zab/index.ts'
+import {
+  decodeForwardedRequest,
+  decodeRevalidation,
+  encodeRevalidationReply,
+  PacketType,
+  touchSteps,
+  type QuorumPacket,
+} from '../core/zab/index.ts'
 import {
   movedSessionCheck,
   type ForwardedRequest,
@@ -12,8 +19,8 @@ import {
   type RevalidationCallback,
 } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
-import { isBelieved, type Forwarder } from './forwarded-identities.ts'
-import { forwardedTimeout } from './forwarded-timeouts.ts'
+import { forwardedIdentities, isBelieved, type Forwarder } from './forwarded-identities.ts'
+import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
 
@@ -44,6 +51,14 @@ export class ForwardedSessions {
   constructor(context: Context) {
     this.#context = context
     this.#log = new LimitedLog(context.platform.clock, context.platform.logger)
+  }
+
+  /** Decodes a request of a learner, with what is believed of it, and admits it. */
+  receive(learner: Learner, { data, auth }: Pick<QuorumPacket, 'data' | 'auth'>): ForwardedRequest {
+    const { session: sessionId, ...request } = decodeForwardedRequest(data)
+    const identities = forwardedIdentities(this.#context, learner, auth)
+    const body = forwardedBody(this.#context, learner, request)
+    return this.admit(learner, { sessionId, ...request, body, identities })
   }
 
   /**

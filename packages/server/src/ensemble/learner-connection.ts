@@ -1,4 +1,4 @@
-import { Writer } from '@zabra/protocol'
+import { ProtocolError, Writer } from '@zabra/protocol'
 import type { Clock, Connection } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
@@ -316,6 +316,16 @@ export class LearnerConnection implements ObserverReport, PeerReport {
     this.#connection.close()
     this.#reads.stop()
     this.#onDrained()
+  }
+
+  /** Handles a packet. One that cannot be decoded ends the connection. */
+  handle(packet: () => void): void {
+    try {
+      packet()
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.fail(error.message)
+    }
   }
 
   /** Closes at once and reports the connection as lost. */

@@ -1,4 +1,4 @@
-import { counterOf, ProtocolError } from '@zabra/protocol'
+import { counterOf } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
@@ -12,7 +12,6 @@ import {
 } from '../core/quorum/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
-  decodeForwardedRequest,
   decodeLearnerInfo,
   decodeLearnerReportPacket,
   decodeMemberExtension,
@@ -38,11 +37,10 @@ import type { LeaderPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import type { FeatureAuthority } from './feature-authority.ts'
 import { ForwardedBytes, forwardLimitOf, OBSERVER_LIMIT } from './forwarded-bytes.ts'
-import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
+import { isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import type { ForwardedSessions } from './forwarded-sessions.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
-import { forwardedBody } from './forwarded-timeouts.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Refusal } from './pending-connections.ts'
@@ -503,17 +501,12 @@ export class Learners {
     this.#options.levels.changed()
   }
 
-  /** Passes a packet about sessions or a request to the pipeline. A packet that cannot be decoded ends the connection. */
+  /** Passes a packet about sessions or a request to the pipeline. */
   #deliver(from: ConnectionId, packet: QuorumPacket): void {
     const learner = this.#connections.get(from)
     const pipeline = this.#options.pipeline()
     if (learner === undefined || pipeline === undefined) return
-    try {
-      this.#handle(learner, pipeline, packet)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      learner.fail(error.message)
-    }
+    learner.handle(() => this.#handle(learner, pipeline, packet))
   }
 
   #handle(
@@ -563,14 +556,7 @@ export class Learners {
   #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
     const pipeline = this.#options.pipeline()
     if (pipeline === undefined || !this.#admits(learner, pipeline, data, auth)) return
-    const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    const identities = forwardedIdentities(this.#context, learner, auth)
-    const body = forwardedBody(this.#context, learner, request)
-    const { forwardedSessions } = this.#options
-    pipeline.submitForwarded(
-      learner,
-      forwardedSessions.admit(learner, { sessionId, ...request, body, identities }),
-    )
+    pipeline.submitForwarded(learner, this.#options.forwardedSessions.receive(learner, { data, auth }))
   }
 }
 

@@ -1,11 +1,9 @@
-import { ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { isFinal, NO_CLUSTER, type ServerId } from '../core/quorum/index.ts'
 import type { LearnerSessions } from '../core/sessions/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
 import {
-  decodeForwardedRequest,
   decodeLearnerInfo,
   decodeLearnerReportPacket,
   decodeMemberExtension,
@@ -28,9 +26,8 @@ import type { LearnerPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import { FeatureReports } from './feature-reports.ts'
 import { ForwardedBytes, OBSERVER_LIMIT } from './forwarded-bytes.ts'
-import { forwardedIdentities, isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
+import { isBelieved, NOT_BELIEVED } from './forwarded-identities.ts'
 import type { ForwardedSessions } from './forwarded-sessions.ts'
-import { forwardedBody } from './forwarded-timeouts.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
@@ -361,20 +358,15 @@ export class ObserverMasterRole {
     observer.close()
   }
 
-  /** Passes a packet about sessions or a request to the pipeline. A packet that cannot be decoded ends the connection. */
+  /** Passes a packet about sessions or a request to the pipeline. */
   #deliver(from: ConnectionId, packet: QuorumPacket): void {
     const observer = this.#observers.get(from)
     if (observer === undefined) return
-    try {
-      this.#handle(observer, packet)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      observer.fail(error.message)
-    }
+    observer.handle(() => this.#handle(observer, packet))
   }
 
   #handle(observer: LearnerConnection, packet: QuorumPacket): void {
-    const { type, data, auth } = packet
+    const { type, data } = packet
     const { pipeline, sessions, forwardedSessions } = this.#follower
     if (type === PacketType.ping)
       return observer.run(
@@ -385,11 +377,8 @@ export class ObserverMasterRole {
         this.#count(observer, id, packet)
         pipeline.revalidate(id, timeout, callback, observer.id)
       })
-    const { session: sessionId, ...request } = decodeForwardedRequest(data)
-    const identities = forwardedIdentities(this.#context, observer, auth)
-    const body = forwardedBody(this.#context, observer, request)
-    const admitted = forwardedSessions.admit(observer, { sessionId, ...request, body, identities })
-    this.#count(observer, sessionId, packet)
+    const admitted = forwardedSessions.receive(observer, packet)
+    this.#count(observer, admitted.sessionId, packet)
     pipeline.forwardFromObserver(admitted, observer.id, () => observer.send(PacketType.sync, 0))
   }
 
