@@ -21,6 +21,7 @@
 //   DiskSpace
 //   DiskWriter
 //   FileMode
+//   FileReads
 //   HandshakeStats
 //   Hash
 //   HttpHandler
@@ -189,6 +190,7 @@ export interface Disk {
     replaceFile(path: string, bytes: Uint8Array, options?: {
         readonly isSecret?: boolean;
     }): Promise<void>;
+    createFile(path: string, bytes: Uint8Array): Promise<void>;
     openRead(path: string): Promise<DiskReader>;
     openWrite(path: string, options: {
         create: boolean;
@@ -352,6 +354,7 @@ export declare class MemoryDisk implements Disk {
     modifiedAt(path: string): Promise<number>;
     readFile(path: string): Promise<Uint8Array>;
     replaceFile(path: string, bytes: Uint8Array): Promise<void>;
+    createFile(path: string, bytes: Uint8Array): Promise<void>;
     openRead(path: string): Promise<DiskReader>;
     openWrite(path: string, options: {
         create: boolean;
@@ -579,6 +582,7 @@ export declare class NodeDisk implements Disk {
     replaceFile(path: string, bytes: Uint8Array, { isSecret }?: {
         isSecret?: boolean | undefined;
     }): Promise<void>;
+    createFile(path: string, bytes: Uint8Array): Promise<void>;
     openRead(path: string): Promise<DiskReader>;
     openWrite(path: string, options: {
         create: boolean;
@@ -678,7 +682,7 @@ export declare function readTlsFiles({ keyStore, trustStore, revocationList }: T
 export declare class NodeTlsNetwork implements TlsNetwork {
     #private;
     certificate: OwnCertificate | undefined;
-    constructor(options: TlsOptions);
+    constructor(options: TlsOptions, reads?: FileReads);
     get handshakes(): HandshakeStats;
     listen(at: ListenAt, accepted: (connection: Connection) => void, refused?: (error: Error) => void): Promise<Listener>;
     withPlaintext(): Network;
@@ -692,12 +696,12 @@ export declare class NodeTlsNetwork implements TlsNetwork {
     reload(): Promise<boolean>;
 }
 
-export declare function tlsNetwork(options: TlsOptions): NodeTlsNetwork;
+export declare function tlsNetwork(options: TlsOptions, reads?: FileReads): NodeTlsNetwork;
 
 // platform.d.ts
 
 export interface NetworkFactories {
-    readonly tls?: ((options: TlsOptions) => TlsNetwork) | undefined;
+    readonly tls?: ((options: TlsOptions, reads?: FileReads) => TlsNetwork) | undefined;
     readonly http?: (options: {
         readonly tls?: TlsNetwork | undefined;
         readonly isMixed?: boolean | undefined;
@@ -806,6 +810,10 @@ export interface CertificateStore {
 }
 
 export type CertificateStoreType = 'PEM' | 'PKCS12' | 'JKS' | 'BCFKS';
+
+export interface FileReads {
+    run<T>(read: () => Promise<T>): Promise<T>;
+}
 
 export interface HandshakeStats {
     readonly active: number;

@@ -188,14 +188,15 @@
 //   manifestName
 //   memoryCheck
 //   nodesOf
-//   oneCallAtATime
 //   openFile
 //   openPiece
 //   openTarget
 //   parseChange
 //   parseCredentials
 //   parseKey
+//   parseKeyBytes
 //   parseRetention
+//   parseTarget
 //   pauseAfter
 //   prune
 //   readVerification
@@ -502,10 +503,6 @@ declare const snapshotManifest: z.ZodMiniObject<{
     gapAfter: z.ZodMiniOptional<z.ZodMiniPipe<z.ZodMiniString<string>, z.ZodMiniTransform<number, string>>>;
 }, z.core.$strip>;
 
-// backup/one-call-disk.d.ts
-
-export declare function oneCallAtATime(disk: Disk): Disk;
-
 // backup/open-target.d.ts
 
 export interface S3Access {
@@ -513,6 +510,13 @@ export interface S3Access {
     readonly region: string;
     readonly credentials: () => Promise<S3Credentials>;
 }
+
+type TargetName = {
+    readonly path: string;
+} | {
+    readonly bucket: string;
+    readonly prefix: string;
+};
 
 export interface TargetPlatform {
     readonly disk: Disk;
@@ -526,6 +530,8 @@ export declare const isRemoteTarget: (text: string) => boolean;
 export declare function openTarget(text: string, { disk, random, cryptography, clock }: TargetPlatform, s3: S3Access): Promise<BackupTarget>;
 
 export declare function parseCredentials(text: string, file: string): S3Credentials;
+
+export declare function parseTarget(text: string): TargetName;
 
 // backup/prune.d.ts
 
@@ -589,6 +595,8 @@ export interface BackupKey {
 }
 
 export declare function parseKey(text: string, cryptography: Cryptography, file: string): BackupKey;
+
+export declare function parseKeyBytes(text: string, file: string): Uint8Array;
 
 // backup/snapshot-file.d.ts
 
@@ -1315,11 +1323,12 @@ export type Zxid = number;
 
 export interface ServerOptions {
     readonly logger?: Logger | undefined;
+    readonly signal?: AbortSignal | undefined;
 }
 
 export declare function checkFiles(settings: GivenServerSettings): Promise<readonly FileProblem[]>;
 
-export declare function createServer(settings: GivenServerSettings, { logger }?: ServerOptions): Promise<Server>;
+export declare function createServer(settings: GivenServerSettings, { logger, signal }?: ServerOptions): Promise<Server>;
 
 // persistence/data-folders.d.ts
 
@@ -1718,9 +1727,12 @@ export interface ServerMetrics {
 
 // server.d.ts
 
-export declare function createServer(settings: ServerSettings, platform: Platform, { featureLevel }?: {
+interface StartOptions {
     readonly featureLevel?: number;
-}): Promise<Server>;
+    readonly signal?: AbortSignal | undefined;
+}
+
+export declare function createServer(settings: ServerSettings, platform: Platform, { featureLevel, signal }?: StartOptions): Promise<Server>;
 
 // settings/admin-rows.d.ts
 

@@ -7,7 +7,7 @@ import { defaults } from './settings/index.ts'
 import { TestServer } from './testing/test-server.ts'
 
 /** Returns a disk that can hang: calls for some paths, those of open files included, do not return from then on. */
-function hangingDisk(): { disk: MemoryDisk; hang(what: RegExp): void; inFlight: string[] } {
+function hangingDisk(): { disk: MemoryDisk; hang: (what: RegExp) => void; inFlight: string[] } {
   const inFlight: string[] = []
   let hangs = /^$/
   const wrap = <T extends object>(object: T, opened?: string): T =>
