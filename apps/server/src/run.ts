@@ -134,10 +134,7 @@ async function serve(settings: ServerSettings, output: Logger, host: Host): Prom
     server = await host.start(settings, output, stop.signal)
   } catch (error) {
     unsubscribe()
-    if (stop.signal.aborted && error === stop.signal.reason) {
-      output.info({ id: 'program.start-ended' }, 'Stopped before the data were read; they are as they were')
-      return ExitCode.ok
-    }
+    if (stop.signal.aborted && error === stop.signal.reason) return reportEndedStart(output)
     return reportFailure(error, 'cannot start', output, host)
   }
   announce(server, settings, host)
@@ -243,6 +240,12 @@ function announce(server: RunningServer, settings: ServerSettings, host: Host): 
     { id: 'program.started', ...info, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
     `${info.member === undefined ? 'Serving' : 'Listening'} on ${info.listening}; ${info.member === undefined ? '' : `member ${info.member}; `}data in ${info.dataDir}; ${info.access === undefined ? '' : `${info.access}; `}try: ${info.next}`,
   )
+}
+
+/** Logs that a signal has ended the start, and returns the exit code. */
+function reportEndedStart(logger: Logger): number {
+  logger.info({ id: 'program.start-ended' }, 'Stopped before the data were read; they are as they were')
+  return ExitCode.ok
 }
 
 /** Prints one line about an error and returns the exit code. */
