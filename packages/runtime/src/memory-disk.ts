@@ -167,6 +167,7 @@ export class MemoryDisk implements Disk {
   }
 
   async createFile(path: string, bytes: Uint8Array): Promise<void> {
+    if (this.beforeWrite) await this.beforeWrite()
     this.#failIfInjected('write', path, bytes.length)
     if (this.#files.has(path)) throw failure('EEXIST', path)
     const file = new MemoryFile()

@@ -141,8 +141,8 @@ export const replication: readonly ServerMutant[] = [
     [
       [
         'ensemble/learner-role.ts',
-        'return this.#durability.append(work.first, work.payloads)',
-        'for (const [i, payload] of work.payloads.entries()) this.#observers?.committed(work.first + i, payload)\n        return this.#durability.append(work.first, work.payloads)',
+        'return this.#append(work.first, work.payloads)',
+        'for (const [i, payload] of work.payloads.entries()) this.#observers?.committed(work.first + i, payload)\n        return this.#append(work.first, work.payloads)',
       ],
       ['ensemble/learner-role.ts', 'this.#observers?.committed(zxid, payload)', ''],
     ],
@@ -154,8 +154,8 @@ export const replication: readonly ServerMutant[] = [
     [
       [
         observers,
-        'const identities = forwardedIdentities(this.#context, observer, auth)',
-        'if (request.type === 9) return observer.send(PacketType.sync, 0)\n    const identities = forwardedIdentities(this.#context, observer, auth)',
+        'this.#count(observer, admitted.sessionId, packet)',
+        'if (admitted.type === 9) return observer.send(PacketType.sync, 0)\n    this.#count(observer, admitted.sessionId, packet)',
       ],
     ],
   ),

@@ -87,6 +87,16 @@ describe('lockFolder', () => {
     expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('1 a1 1-now\n')
   })
 
+  it('knows its own lock and that of others, whatever their platform says of a process', async () => {
+    const disk = await diskWithFolder('/data')
+    const simulated = (pid: number): LockOwner => ({
+      pid,
+      processIdentity: (other) => `incarnation ${other}`,
+    })
+    await lockFolder(disk, '/data', simulated(-1), 'a1')
+    await expect(lockFolder(disk, '/data', simulated(-2), 'b2')).rejects.toThrow('in use by process -1')
+  })
+
   it('says what to do where files point to each other', async () => {
     const disk = await diskWithFolder('/data')
     for (const name of ['zabra.lock', 'zabra.lock.f0'])

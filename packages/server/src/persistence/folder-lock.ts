@@ -18,7 +18,7 @@ const ATTEMPTS = 10
 /** Locks in a row whose processes have ended: each more of them ended in the moment in which it took a lock over. */
 const MAX_ENDED = 10
 /** The id of the process, the token, and what tells the process from others with its id. Whatever else a file has, no process runs for it. */
-const FORMAT = /^(\d{1,10}) ([\w-]{1,64}) (\S{1,100})\n$/
+const FORMAT = /^(-?\d{1,10}) ([\w-]{1,64}) (.{1,100})\n$/
 
 /**
  * Locks the folder for this process and resolves to the function that unlocks it. Takes over the lock of a process that no longer

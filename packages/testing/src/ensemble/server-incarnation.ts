@@ -28,6 +28,9 @@ export class ServerIncarnation {
 
   constructor(platform: Platform, policy: ConnectionPolicy) {
     this.#policy = policy
+    const { system } = platform
+    // The first run in a process after one that was killed has the same number.
+    const process = system.processIdentity(system.pid)
     this.platform = {
       ...platform,
       clock: this.#clock(platform.clock),
@@ -40,7 +43,7 @@ export class ServerIncarnation {
           pid >= 0
             ? platform.system.processIdentity(pid)
             : alivePids.has(pid)
-              ? `incarnation ${pid}`
+              ? `incarnation ${pid} in ${process}`
               : undefined,
       },
     }
