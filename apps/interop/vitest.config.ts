@@ -20,6 +20,7 @@ const LONGEST = [
   'recipes-locks',
   'tarballs',
   'tarball-tools',
+  'tutorial',
   'ensemble-migration',
   'recipes-curator',
   'crash',

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { otherRuntimes } from './harness/requirements.ts'
-import { packedApp } from './harness/packed-app.ts'
+import { packedApp, PACKING_MS } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
 import { serverUnderTest, run, Server } from './harness/servers.ts'
 
@@ -59,7 +59,7 @@ if (runtimes.length === 0) {
     writeFileSync(join(app, 'scenario.mjs'), scenario)
     webSocketPort = await freePort()
     server = await Server.start({ kind: serverUnderTest, config: { tickTime: 500, webSocketPort } })
-  }, 120_000)
+  }, PACKING_MS)
   afterAll(() => server[Symbol.asyncDispose]())
 
   describe.each(runtimes)(`${name} on %s`, (_version, program, args) => {

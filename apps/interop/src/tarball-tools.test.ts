@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { dirname, extname, join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { packedApp } from './harness/packed-app.ts'
+import { packedApp, PACKING_MS } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
 import { chromium, missingRequirements } from './harness/requirements.ts'
 import { serverUnderTest, run, scratch, Server, spawnOwned } from './harness/servers.ts'
@@ -18,7 +18,7 @@ let app: string
 beforeAll(async () => {
   const names = ['runtime', 'protocol', 'client', 'recipes', 'server', 'testing']
   app = await packedApp(names.map((name) => `packages/${name}`))
-}, 120_000)
+}, PACKING_MS)
 
 const service = `import { createServer, type Server, type GivenServerSettings } from '@zabra/server'
 import { createServer as createOn, defaults } from '@zabra/server/core'

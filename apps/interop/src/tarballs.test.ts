@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { otherNodes } from './harness/requirements.ts'
-import { packedApp } from './harness/packed-app.ts'
+import { packedApp, PACKING_MS } from './harness/packed-app.ts'
 import { freePort } from './harness/ports.ts'
 import { serverUnderTest, run, scratch, Server, spawnOwned } from './harness/servers.ts'
 
@@ -69,7 +69,7 @@ console.log((await watch.fired).type)
 await client.close()
 `,
   )
-}, 120_000)
+}, PACKING_MS)
 
 describe('the client from packed tarballs in an empty folder', () => {
   it('installs only @zabra packages, ws and the ASN.1 library of the runtime', () => {

@@ -6,6 +6,8 @@ import { run, scratch } from './servers.ts'
 const root = resolve(import.meta.dirname, '../../../..')
 /** The longest pack or installation, on a busy machine too. */
 const timeoutMs = 200_000
+/** The time limit for a hook that makes a packed application. */
+export const PACKING_MS = 2 * timeoutMs + 60_000
 
 /** Installs packages of this repository from packed tarballs into an empty application, as a user does. Resolves to its folder. */
 export async function packedApp(
