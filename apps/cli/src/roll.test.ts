@@ -3,6 +3,7 @@ import { createServer as createHttpServer, type Server as HttpServer } from 'nod
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
 import type { Client } from '@zabra/client'
 import { httpServer, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
@@ -186,6 +187,40 @@ describe('zabra cluster roll', () => {
       ),
     ])
     expect(err).toContain('ECONNREFUSED')
+  }, 60_000)
+
+  it('waits for a member that reads its data after the restart', async () => {
+    const id = await leaderId()
+    const url = adminOf.split(',')[id - 1]!.slice(2)
+    let reads = 0
+    onRestart = () => void (reads = 2)
+    // In front of the HTTP port of the member, which answers so until it has read its data.
+    const port = createHttpServer((request, response) => {
+      if (reads > 0 && request.url === '/api/v1/self') {
+        reads--
+        const problem = {
+          title: 'The server starts',
+          status: 503,
+          detail: 'It reads the snapshot and the log.',
+        }
+        response.writeHead(503, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem))
+        return
+      }
+      void (async () => {
+        const { method = 'GET' } = request
+        const body = await text(request)
+        const headers = { 'content-type': 'application/json' }
+        const answer = await fetch(url + request.url!, { method, headers, ...(body === '' ? {} : { body }) })
+        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+      })()
+    })
+    await new Promise<void>((resolve) => port.listen(0, '127.0.0.1', resolve))
+    const through = `${id}=http://127.0.0.1:${(port.address() as AddressInfo).port}`
+    const { code, err } = await roll('--exec', restarting(), '--from', String(id), '--admin-of', through)
+      .ended
+    expect({ code, err: code === 0 ? '' : err, reads }).toEqual({ code: 0, err: '', reads: 0 })
+    port.closeAllConnections()
+    await new Promise((resolve) => port.close(resolve))
   }, 60_000)
 
   it('ends the command and the drain with Ctrl-C', async () => {

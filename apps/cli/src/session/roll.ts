@@ -181,12 +181,17 @@ async function untilReady(
 ): Promise<void> {
   let reason = ''
   for (;;) {
-    const self = await admin.json<Self>('GET', '/api/v1/self').catch((error: unknown) => {
+    // A server that reads its data answers 503.
+    const answer = admin.json<Self | { readonly detail: string }>('GET', '/api/v1/self', {
+      accepts: [200, 503],
+    })
+    const self = await answer.catch((error: unknown) => {
       io.signal.throwIfAborted()
       if (error instanceof Failure && error.exitCode !== ExitCode.connection) throw error
       return error as Error
     })
     if (self instanceof Error) reason = self.message
+    else if ('detail' in self) reason = self.detail
     else if (!isRestarted(self, begun))
       reason = `it has been up for ${Math.round(self.uptimeMs / 1000)} s, so the command has not restarted it.`
     else if (self.id === id && self.ready) return
