@@ -102,8 +102,10 @@ it('a page of docs can be reached from README.md', () => {
   expect(lost.map((page) => relative(root, page))).toEqual([])
 })
 
-it('code, settings of tools and descriptions of packages name pages and headings that exist', () => {
-  const files = [...sourceFiles(root), ...toolFiles].filter((file) => file !== import.meta.filename)
+it('code, settings of tools, descriptions of packages and pages name pages and headings that exist', () => {
+  const files = [...sourceFiles(root), ...toolFiles, ...pagesIn(root)].filter(
+    (file) => file !== import.meta.filename,
+  )
   const named = files.flatMap((file) => {
     const text = readFileSync(file, 'utf8')
     const paths = text.matchAll(
