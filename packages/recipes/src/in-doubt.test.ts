@@ -1,6 +1,6 @@
-import { AbortedError, OperationTimeoutError, utf8 } from '@zabra/client/core'
+import { AbortedError, json, OperationTimeoutError, utf8, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { AmbiguousResultError, AtomicValue, Counter, Queue } from './index.ts'
+import { AmbiguousResultError, AtomicValue, Barrier, Configuration, Counter, Queue } from './index.ts'
 import { NameService } from './name-service/index.ts'
 import { client, cutOff, other, run, setupEachTest, world } from './testing/setup.ts'
 import { tree } from './testing/fault-fixture.ts'
@@ -10,6 +10,8 @@ import { rejectionOf, text, watchSettled } from './testing/world.ts'
 
 setupEachTest('a', 'b')
 
+const configuration = (of: Client): Configuration<number> =>
+  new Configuration(of, '/config', { codec: json<number>() })
 const queue = (of = client): Queue<string> => new Queue(of, '/q', { codec: utf8 })
 
 /** Cuts the host off when it sends a request with this text, once the server has applied it if `applied` is set. */
@@ -105,6 +107,21 @@ describe.each(['timeout', 'signal'])('a write in doubt whose %s ends it without 
     expect(await markers()).toEqual([])
   })
 
+  it('says so for a barrier', async () => {
+    const outage = cutOffAt('/barrier', true)
+    await failureOf((options) => new Barrier(client, '/barrier').set(options))
+    outage.restore()
+    expect(await run(other.exists('/barrier'))).toBeDefined()
+  })
+
+  it('says so for a configuration', async () => {
+    await run(configuration(client).set(1))
+    cutOffAt('/config', true)
+    const error = await failureOf((options) => configuration(client).set(2, options))
+    expect(error.value).toBe(2)
+    expect(await run(configuration(other).get())).toMatchObject({ value: 2 })
+  })
+
   it('says so for a put whose items are being looked for after a lost reply', async () => {
     const own = queue()
     await run(own.put('a'))
@@ -156,6 +173,63 @@ describe('a write in doubt whose session has expired', () => {
     expect(isOver()).toBe(false)
     expect(await world.within(31_000, failed)).toBeInstanceOf(AmbiguousResultError)
   })
+})
+
+describe('a lost reply of a client that retries for a second', () => {
+  const names = (of: Client): NameService<string> => new NameService(of, '/names', utf8)
+  const isSync = (chunk: Uint8Array): boolean =>
+    new DataView(chunk.buffer, chunk.byteOffset).getInt32(8) === 9
+
+  it.each<[string, string, (of: Client) => Promise<unknown>, unknown]>([
+    ['a put', '/q/marks/put-', (of) => queue(of).put('b'), expect.stringMatching(/^queue-/)],
+    ['a take', '/q/claims/', (of) => queue(of).take(), 'a'],
+    ['a counter', '/c-ops/', (of) => new Counter(of, '/c').add(1n), 2n],
+    ['a name', '/names-marks/', (of) => names(of).register('b', ''), expect.anything()],
+  ])('is resolved when the search for it is lost too: %s', async (_name, mark, call, result) => {
+    await run(queue().putAll(['', 'a']))
+    await run(queue().take())
+    await run(new Counter(client, '/c').add(1n))
+    await run(names(client).register('a', ''))
+    const own = await world.client({ servers: 'a:2181', retry: { maxElapsedMs: 1000 } })
+    const outage = cutOffAt(mark, true)
+    const called = call(own)
+    await world.settle()
+    world.faults.toServer = (chunk, connection) => {
+      if (connection.server.host !== 'a' || !isSync(chunk)) return chunk
+      delete world.faults.toServer
+      world.clock.immediate(() => (outage.restore = cutOff('a')))
+      return undefined
+    }
+    outage.restore()
+    await world.advance(5000)
+    expect(world.faults.toServer).toBeUndefined()
+    outage.restore()
+    expect(await world.within(5000, called)).toEqual(result)
+    await world.settle()
+    expect(await markers()).toEqual([])
+  })
+
+  it('is in doubt when the client is closed meanwhile, with the item that may be taken', async () => {
+    await run(queue().putAll(['', 'a']))
+    await run(queue().take())
+    cutOffAt('/q/claims/', true)
+    const failed = rejectionOf(queue().take())
+    await world.settle()
+    await run(client.close())
+    expect(await world.within(1000, failed)).toMatchObject({ name: 'AmbiguousResultError', value: 'a' })
+  })
+})
+
+it('a configuration over a version is in doubt when the version may have been written by this call', async () => {
+  await run(configuration(client).set(1))
+  const { version } = await run(configuration(client).get())
+  const outage = cutOffAt('/config', true)
+  const failed = rejectionOf(configuration(client).set(2, { version }))
+  await world.settle()
+  outage.restore()
+  expect(await world.within(5000, failed)).toMatchObject({ name: 'AmbiguousResultError', value: 2 })
+  const again = rejectionOf(configuration(client).set(3, { version }))
+  expect(await run(again)).toMatchObject({ code: 'BAD_VERSION' })
 })
 
 it('a put that was sent when its time is up is reported, while there is a connection', async () => {

@@ -1,6 +1,7 @@
 import type { ACL, Client, CreateOptions, Data } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import type { WaitOptions } from '../handles/types.ts'
+import { orAmbiguous } from '../support/in-doubt.ts'
 import { withLimits } from '../support/limits.ts'
 import { createIfMissing, retryInNewSession } from '../support/retry.ts'
 import { watchUntil } from '../support/watch.ts'
@@ -42,8 +43,11 @@ export class Barrier {
       ...(acl && { acl }),
     }
     await withLimits(this.#client, options, { operation: 'barrier.set', path: this.path }, (signal) =>
-      retryInNewSession(this.#client, () =>
-        createIfMissing(this.#client, this.path, data, { ...create, signal }),
+      orAmbiguous(
+        retryInNewSession(this.#client, () =>
+          createIfMissing(this.#client, this.path, data, { ...create, signal }),
+        ),
+        this.path,
       ),
     )
   }
@@ -51,7 +55,10 @@ export class Barrier {
   /** Opens the barrier and releases all waiters. Idempotent. */
   remove(options: WaitOptions = {}): Promise<void> {
     return withLimits(this.#client, options, { operation: 'barrier.remove', path: this.path }, (signal) =>
-      retryInNewSession(this.#client, () => this.#client.delete(this.path, { missingOk: true, signal })),
+      orAmbiguous(
+        retryInNewSession(this.#client, () => this.#client.delete(this.path, { missingOk: true, signal })),
+        this.path,
+      ),
     )
   }
 

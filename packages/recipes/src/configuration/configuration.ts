@@ -1,16 +1,16 @@
 import {
   CodecError,
-  SessionExpiredError,
   UsageError,
   type Bytes,
   type Client,
   type Codec,
+  type SetDataOptions,
   type Stat,
 } from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
-import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { orAmbiguous } from '../support/in-doubt.ts'
 import { withLimits } from '../support/limits.ts'
 import { untilAborted } from '../support/until-aborted.ts'
 import { watchData } from '../tree-cache/watchers.ts'
@@ -102,7 +102,7 @@ export class Configuration<T> {
 
   /**
    * Writes a value. With `version`, only over that version, else rejects with a `BadVersionError`, and with an
-   * `AmbiguousResultError` when the session expires before the reply.
+   * `AmbiguousResultError` when its reply is lost, and this client or another one may have written that version.
    */
   async set(value: T, options: ConfigurationSetOptions = {}): Promise<void> {
     checkOptions(`configuration.set ${this.path}`, options, setting)
@@ -110,17 +110,15 @@ export class Configuration<T> {
     const data = this.#options.codec.encode(value)
     const waiting = { operation: 'configuration.set', path: this.path }
     await withLimits(this.#client, limits, waiting, async (signal) => {
-      const call = version === undefined ? { idempotent: true, createIfMissing: true } : { version }
-      await retryInNewSession(this.#client, async () => {
-        try {
-          await this.#client.setData(this.path, data, { ...call, signal })
-        } catch (error) {
-          if (version === undefined || !(error instanceof SessionExpiredError && error.maybeApplied))
-            throw error
-          const message = `The session expired, and it is unknown whether ${this.path} was written over version ${version}`
-          throw new AmbiguousResultError(message, { path: this.path, cause: error, value })
-        }
-      })
+      const write = (call: SetDataOptions): Promise<unknown> =>
+        this.#client.setData(this.path, data, { ...call, signal })
+      await (version === undefined
+        ? orAmbiguous(
+            retryInNewSession(this.#client, () => write({ idempotent: true, createIfMissing: true })),
+            this.path,
+            value,
+          )
+        : retryInNewSession(this.#client, () => orAmbiguous(write({ version }), this.path, value)))
     })
   }
 

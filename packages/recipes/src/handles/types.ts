@@ -12,8 +12,8 @@ export interface Handle extends AsyncDisposable {
 /** What is kept registered through lost connections and sessions until it is released. */
 export interface KeptHandle extends Handle {
   /**
-   * Aborts when the registration ends: with an `AbortedError` by a release, else with the error for which it cannot be made
-   * again, such as a `NoAuthError`, a `QuotaExceededError`, or a `NodeConflictError` when another client has taken its place.
+   * Aborts when the registration ends: with an `AbortedError` by a release, else with the error of its client that has ended, or for
+   * which it cannot be made again, such as a `NoAuthError`, a `QuotaExceededError`, or a `NodeConflictError` when another client has taken its place.
    */
   readonly signal: AbortSignal
 }
@@ -82,7 +82,8 @@ export interface WaitOptions extends Abortable {
   /**
    * Longest wait in milliseconds (default: no limit). The call then rejects with an `OperationTimeoutError` and removes what
    * was created for it; that of a lock is a `LockTimeoutError`, which names the holders. A call that has sent a write which it
-   * cannot take back, and does not know what became of it, rejects with an `AmbiguousResultError` instead.
+   * cannot take back, and does not know what became of it, rejects with an `AmbiguousResultError` instead, after up to two
+   * seconds more.
    */
   readonly timeoutMs?: number | undefined
   /**

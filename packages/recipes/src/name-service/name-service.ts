@@ -16,7 +16,7 @@ import { throwIfAborted } from '../lock-queue/turn.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { orInDoubt } from '../support/in-doubt.ts'
 import { withLimits } from '../support/limits.ts'
-import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { causeAt, readThroughLosses, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
 import { below } from '../support/paths.ts'
@@ -48,6 +48,11 @@ export interface ResolveOptions extends CallOptions {
 
 /** A registered name. */
 export interface Registration<T> extends KeptHandle {
+  /**
+   * Aborts as that of every registration. That of a name that is not ephemeral aborts only by a release: the name outlives its
+   * session and its client, and no watch shows that another client has removed it.
+   */
+  readonly signal: AbortSignal
   /**
    * Replaces the value. Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by
    * another client.
@@ -199,7 +204,9 @@ export class NameService<T> {
         deleteMarker(this.#client, marker)
         // A marker that was deleted with its session gives no zxid; the name does.
         const readStat = (): Promise<Stat | undefined> =>
-          retryInNewSession(this.#client, () => this.#client.exists(path))
+          retryInNewSession(this.#client, () =>
+            readThroughLosses(this.#client, (options) => this.#client.exists(path, options)),
+          )
         const stat = made.marker ?? (await orInDoubt(this.#client, readStat(), signal, path))
         return stat?.czxid ?? 0n
       } catch (error) {

@@ -71,8 +71,8 @@ export async function take<T>(
     deleteMarker(client, `${layout.claims}/${name}`)
     return { value: found.value }
   } catch (error) {
-    if (!(error instanceof AmbiguousResultError)) throw error
-    // The session has expired, so no request of it can still be applied: an item that exists was not taken.
+    if (!isAmbiguous(error)) throw error
+    // The check comes after a sync, so nothing that was sent can still be applied: an item that exists was not taken.
     const check = retryInNewSession(client, () => isThere(client, path, found.czxid, options.signal))
     if (await check.catch(() => false)) return 'again'
     const message = `${endOf(error)}, and it is unknown whether this client or another one took the item ${name}`

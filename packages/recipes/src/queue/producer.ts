@@ -5,13 +5,14 @@ import {
   NoNodeError,
   ZooKeeperError,
   UsageError,
+  type CallOptions,
   type Client,
   type Codec,
   type WriteOp,
 } from '@zabra/client/core'
 import { withoutTimeout } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError, endOf } from '../support/ambiguous-result.ts'
-import { causeAt, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { causeAt, readThroughLosses, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import type { WaitOptions } from '../handles/types.ts'
@@ -94,7 +95,9 @@ export class Producer<T> {
     if (committed.results === undefined) {
       // A lost reply is resolved by the marker, so the marker exists.
       const zxid = committed.marker!.czxid
-      const names = retryInNewSession(this.#client, () => this.#namesCreatedBy(zxid))
+      const names = retryInNewSession(this.#client, () =>
+        readThroughLosses(this.#client, (options) => this.#namesCreatedBy(zxid, options)),
+      )
       return orInDoubt(this.#client, names, signal, items, values)
     }
     if (committed.marker !== undefined) this.#clock.observe(committed.marker.ctime, sentAt)
@@ -135,14 +138,14 @@ export class Producer<T> {
   }
 
   /** Returns the names of the items that one transaction created, when its reply was lost. */
-  async #namesCreatedBy(zxid: bigint): Promise<string[]> {
+  async #namesCreatedBy(zxid: bigint, options: CallOptions): Promise<string[]> {
     const { items, parse } = this.#layout
-    const list = await undefinedIfMissing(this.#client.getChildren(items))
+    const list = await undefinedIfMissing(this.#client.getChildren(items, options))
     const newest = (list?.children ?? []).filter((name) => parse(name) !== undefined)
     newest.sort((a, b) => compareSequence(parse(b)!.sequence, parse(a)!.sequence))
     const own: string[] = []
     for (const name of newest) {
-      const stat = await this.#client.exists(`${items}/${name}`)
+      const stat = await this.#client.exists(`${items}/${name}`, options)
       if (stat !== undefined && stat.czxid < zxid) break
       if (stat?.czxid === zxid) own.unshift(name)
     }

@@ -1,4 +1,4 @@
-import { AbortedError, OperationTimeoutError, ZooKeeperError } from '@zabra/client/core'
+import { ZooKeeperError } from '@zabra/client/core'
 
 /**
  * The outcome of a write is unknown: its reply was lost, and the session expired, or the limits of the call ended it, before
@@ -18,8 +18,9 @@ export class AmbiguousResultError extends ZooKeeperError {
   }
 }
 
-/** Returns what ended the call, for the message of another error. */
-export const endOf = ({ cause }: AmbiguousResultError): string =>
-  cause instanceof AbortedError || cause instanceof OperationTimeoutError
-    ? 'The call ended'
-    : 'The session expired'
+/** How the message of a write begins whose outcome the servers do not show. */
+export const UNREAD = 'The outcome could not be read'
+
+/** Returns what ended the call, which the message begins with, for that of another error. */
+export const endOf = (error: ZooKeeperError): string =>
+  error instanceof AmbiguousResultError ? error.message.slice(0, error.message.indexOf(',')) : UNREAD

@@ -12,7 +12,14 @@ import { abortError } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError } from './ambiguous-result.ts'
 import { orInDoubt } from './in-doubt.ts'
 import { parentOf } from './paths.ts'
-import { ignoreFailure, isNewSession, isAmbiguous, undefinedIfMissing, retryInNewSession } from './retry.ts'
+import {
+  ignoreFailure,
+  isNewSession,
+  isAmbiguous,
+  readThroughLosses,
+  undefinedIfMissing,
+  retryInNewSession,
+} from './retry.ts'
 
 /** Attempts to create the parents against a server that keeps removing empty containers. */
 const MAX_PARENT_ATTEMPTS = 8
@@ -83,7 +90,7 @@ export async function commitWithMarker<const T extends readonly WriteOp[]>(
 /** The end of the session removes the marker, but not the effect of the transaction. */
 async function readMarker(client: Client, marker: string): Promise<Stat | undefined> {
   try {
-    return await client.exists(marker)
+    return await readThroughLosses(client, (options) => client.exists(marker, options))
   } catch (error) {
     if (isNewSession(client, error)) return undefined
     throw error
@@ -111,8 +118,10 @@ async function findMarker(
   if (error instanceof SessionExpiredError || client.session.generation !== generation) throw lost(error)
   let found: { readonly data: Bytes; readonly stat: Stat } | undefined
   try {
-    await client.sync(parentOf(marker))
-    found = await undefinedIfMissing(client.getData(marker))
+    found = await readThroughLosses(client, async (options) => {
+      await client.sync(parentOf(marker), options)
+      return undefinedIfMissing(client.getData(marker, options))
+    })
   } catch (cause) {
     // The error of the transaction says that it may be applied; that of the search does not.
     throw cause instanceof SessionExpiredError ? lost(cause) : error

@@ -147,9 +147,8 @@ async function timeoutError(
 ): Promise<OperationTimeoutError> {
   const found = await explanationOf(client, explain, cause)
   const limit = timeoutMs === undefined ? 'before the deadline' : `within ${timeoutMs} ms`
-  const { maybeApplied } = cause
-  const message = `${operation} ${path}: no result ${limit}${maybeApplied ? '; it may be applied' : ''}${found === undefined ? '' : `; ${found.text}`}`
-  const context = { path, operation, cause, maybeApplied }
+  const message = `${operation} ${path}: no result ${limit}${found === undefined ? '' : `; ${found.text}`}`
+  const context = { path, operation, cause }
   return found?.holders === undefined
     ? new OperationTimeoutError(message, 'OPERATION_TIMEOUT', context, cause.wireCode)
     : new LockTimeoutError(message, found.holders, context, cause.wireCode)

@@ -1,13 +1,16 @@
 import {
+  ConnectionLossError,
   MultiError,
   NodeExistsError,
   NoNodeError,
   SessionExpiredError,
   ZooKeeperError,
+  type CallOptions,
   type Client,
   type CreateOptions,
   type Data,
 } from '@zabra/client/core'
+import { waitForConnection } from '../handles/own-node-watcher.ts'
 
 /** Returns whether the client can send no more requests. */
 export const isFinished = (client: Client): boolean =>
@@ -68,7 +71,25 @@ export async function retryInNewSession<T>(client: Client, work: () => Promise<T
   }
 }
 
-/** Does the same, and repeats the work while its outcome is unknown. */
+/**
+ * Reads again when the connection broke at the read, however often: the limits of the client's retries must not keep a call from
+ * what became of its write.
+ */
+export async function readThroughLosses<T>(
+  client: Client,
+  read: (options: CallOptions) => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await read({ retry: {} })
+    } catch (error) {
+      if (!(error instanceof ConnectionLossError)) throw error
+      await waitForConnection(client)
+    }
+  }
+}
+
+/** Runs idempotent work again in a new session, and repeats it while its outcome is unknown. */
 export async function retryUntilKnown<T>(client: Client, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
