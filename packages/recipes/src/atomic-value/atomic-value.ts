@@ -172,7 +172,8 @@ export class AtomicValue<T> {
 
   async #write(stat: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<boolean> {
     try {
-      if (this.#options.mode === 'fast') await this.#writeFast(stat, data, signal)
+      if (this.#options.mode === 'fast')
+        await retryInNewSession(this.#client, () => this.#writeFast(stat, data, signal))
       else await this.#writeExact(stat, data, signal)
       return true
     } catch (error) {

@@ -60,7 +60,10 @@ export async function acquireTurn<T>(
   }
 }
 
-/** Takes the turn only if there is nothing to wait for; else removes its entry and returns undefined. */
+/**
+ * Takes the turn only if there is nothing to wait for; else removes its entry and returns undefined. A connection or an entry that
+ * was lost meanwhile is nothing to wait for.
+ */
 export const tryAcquireTurn = <T>(
   queue: LockQueue,
   options: TurnOptions<T>,
@@ -73,14 +76,16 @@ async function attemptFreeTurn<T>(
   isFree: (names: readonly string[]) => boolean,
 ): Promise<T | undefined> {
   const { signal, prefix } = options
-  throwIfAborted(signal, queue.directory, options.operation)
+  throwIfAborted(signal, queue.directory)
   // A read does not disturb other contenders; a znode would.
   const before = await queue.list({ signal })
   if (before !== undefined && !isFree(before.names)) return undefined
   const { entry, listing } = await queue.enqueue(prefix, signal)
+  let turn
   try {
     const { names } = listing ?? (await queue.list({ signal })) ?? { names: [] }
-    if (turnStatusOf(names, entry.name, queue.parse).turn === 'now') {
+    turn = turnStatusOf(names, entry.name, queue.parse).turn
+    if (turn === 'now') {
       await renewLease(queue.client, options.policy, signal)
       if (canGrant(queue.client, entry, options.policy)) return options.grant(entry, 0)
     }
@@ -89,11 +94,8 @@ async function attemptFreeTurn<T>(
     throw error
   }
   // Goes on when the caller has given up.
-  await orAborted(queue.remove(entry), signal, {
-    operation: options.operation ?? 'acquire',
-    path: entry.path,
-  })
-  return undefined
+  await orAborted(queue.remove(entry), signal, { operation: 'acquire', path: entry.path })
+  return turn === 'behind' ? undefined : attemptFreeTurn(queue, options, isFree)
 }
 
 async function attemptTurn<T>(

@@ -121,7 +121,8 @@ export class Semaphore {
         if (this.client.session.id !== entry.owner) throw this.#sessionExpired()
         const head = { entry, permits, notifier, signal, startedAt }
         const lease = await this.#take(head, await this.#limit.recent(signal))
-        if (lease !== undefined) return await this.#grant(lease, head)
+        const held = lease && (await this.#grant(lease, head))
+        if (held !== undefined) return held
       }
       return undefined
     } finally {

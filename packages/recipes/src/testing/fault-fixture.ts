@@ -20,7 +20,13 @@ export const neighbourFaults = [
 /** The faults of the connection and of the session: all but those of the caller. */
 export const connectionFaults = [...faults, ...neighbourFaults].filter((fault) => fault !== 'caller aborted')
 export const SILENCE = 'silence for longer than the timeout'
-export type Fault = (typeof faults)[number] | (typeof neighbourFaults)[number] | typeof SILENCE
+/** The next request waits for a connection that its session does not get. */
+export const EXPIRY_AFTER_REPLY = 'session expired after the reply'
+export type Fault =
+  | (typeof faults)[number]
+  | (typeof neighbourFaults)[number]
+  | typeof SILENCE
+  | typeof EXPIRY_AFTER_REPLY
 
 /** Longer than the session timeout of `ManualWorld`, for servers and clients. */
 const OUTAGE_MS = 20_000
@@ -135,7 +141,7 @@ export class Victim {
       this.#world.clock.immediate(() => connection.cut())
       return undefined
     }
-    this.#cutAfterReply = fault === 'cut after the reply' ? 'deliver' : 'swallow'
+    this.#cutAfterReply = fault.endsWith('after the reply') ? 'deliver' : 'swallow'
     return chunk.slice(0, end)
   }
 }
