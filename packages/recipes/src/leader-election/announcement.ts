@@ -1,10 +1,12 @@
 import {
   BadVersionError,
   MultiError,
+  NoAuthError,
   NodeExistsError,
   NoNodeError,
   ZooKeeperError,
   type Bytes,
+  type CallOptions,
   type Client,
 } from '@zabra/client/core'
 import { waitForConnection } from '../handles/own-node-watcher.ts'
@@ -55,16 +57,24 @@ export async function announce(
     mode: 'ephemeral',
     ...(acl === undefined ? {} : { acl }),
   } as const
+  let mayMark = true
   for (let stale: number | undefined; ;) {
     const drop = stale === undefined ? [] : [{ op: 'delete', path, version: stale } as const]
     // The version differs from the one before, so that its leader cannot remove this one in its place.
-    const mark = stale === 0 ? [{ op: 'setData', path, data } as const] : []
+    const mark = stale === 0 && mayMark ? [{ op: 'setData', path, data } as const] : []
     try {
       await client.unordered().multi([check, ...drop, create, ...mark])
       return
     } catch (error) {
       const lost = ZooKeeperError.is(error) && error.retryable && error.maybeApplied
       const cause = error instanceof MultiError ? error.cause : error
+      // Its own ACL may keep the leader from writing an announcement that it may create.
+      const isUnmarked =
+        cause instanceof NoAuthError && error instanceof MultiError && error.index === drop.length + 2
+      if (isUnmarked) {
+        mayMark = false
+        continue
+      }
       if (!lost && !(error instanceof MultiError && error.index > 0 && hasChanged(cause))) throw cause
       const exists = lost || cause instanceof NodeExistsError
       const found = exists ? await readAnnouncementOf(client, path, leader.token) : undefined
@@ -89,7 +99,7 @@ export async function withdrawAnnouncement(
   path: string,
   own: string,
 ): Promise<'nothing' | 'entry' | 'announcement'> {
-  for (let isAmbiguous = false; ;) {
+  for (;;) {
     try {
       await client.unordered().multi(
         [
@@ -102,10 +112,9 @@ export async function withdrawAnnouncement(
     } catch (error) {
       // An announcement that cannot be deleted must not keep the entry in the queue.
       if (error instanceof MultiError && error.index > 0) return 'entry'
-      if (error instanceof MultiError && error.cause instanceof NoNodeError)
-        return isAmbiguous ? 'nothing' : 'announcement'
+      // Perhaps an earlier attempt deleted both.
+      if (error instanceof MultiError && error.cause instanceof NoNodeError) return 'announcement'
       if (!ZooKeeperError.is(error) || !error.retryable) throw error
-      isAmbiguous ||= error.maybeApplied
       await waitForConnection(client)
     }
   }
@@ -115,7 +124,8 @@ export async function withdrawAnnouncement(
  * Removes the announcement of a leader whose queue entry another client has deleted, while a contender that need not announce
  * itself is the head of the queue: `head` is its znode. Returns false when that contender has left meanwhile.
  *
- * Only the head may replace the announcement, once, by one with another version: none but the own one is removed.
+ * Only the head may replace the announcement, once, by one with another version unless its ACL forbids that: none but the own one is
+ * removed.
  */
 export async function removeAnnouncement(
   client: Client,
@@ -146,12 +156,13 @@ export async function removeAnnouncement(
 }
 
 /** Returns the version of the announcement, and whether it is that of the leadership with this token; undefined if there is none. */
-async function readAnnouncementOf(
+export async function readAnnouncementOf(
   client: Client,
   path: string,
   token: bigint,
+  options?: CallOptions,
 ): Promise<{ readonly version: number; readonly isOwn: boolean } | undefined> {
-  const found = await undefinedIfMissing(client.getData(path))
+  const found = await undefinedIfMissing(client.getData(path, options))
   if (found === undefined) return undefined
   const { data, stat } = found
   const isOwn = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === token

@@ -445,6 +445,61 @@ describe('an election of which some participants announce themselves', () => {
     expect(await line()).toEqual([])
   })
 
+  it('removes the announcement of a leader that was resigning when its znode was deleted', async () => {
+    const { path, ...held } = await run(
+      of(a, 'one', true)
+        .acquire()
+        .then((one) => ({ path: one.path, release: () => one.release() })),
+    )
+    const next = of(b, 'two').acquire()
+    await world.advance(100)
+    let goOn = (): void => {}
+    world.faults.toServer = (chunk, connection) => {
+      if (!new TextDecoder().decode(chunk).includes('/e/leader')) return chunk
+      delete world.faults.toServer
+      goOn = world.refuseConnections()
+      world.clock.immediate(() => connection.cut())
+      return undefined
+    }
+    const released = held.release()
+    await world.settle()
+    await run(b.delete(path))
+    await run(next)
+    goOn()
+    await world.within(5000, released)
+    expect(await announced()).toBeUndefined()
+  })
+
+  it('removes the announcement with the release of a deposed leader that could not before', async () => {
+    const held = await run(of(a, 'one', true).acquire())
+    const next = of(b, 'two').acquire()
+    await world.advance(100)
+    world.answerWith(-102, {
+      times: 1,
+      matches: ({ frame }) => new TextDecoder().decode(frame).includes('/e/leader'),
+    })
+    await run(b.delete(held.path))
+    await run(next)
+    await world.advance(100)
+    expect(held.signal.aborted).toBe(true)
+    expect(await announced()).toBe('one')
+    await run(held.release())
+    expect(await announced()).toBeUndefined()
+  })
+
+  it('replaces an announcement that its ACL does not let it write', async () => {
+    const acl = [{ scheme: 'world', id: 'anyone', perms: 1 }]
+    await run(b.create('/e'))
+    const one = await run(new LeaderElection(a, '/e', { id: 'one', announce: true, acl }).acquire())
+    const next = new LeaderElection(b, '/e', { id: 'two', announce: true, acl }).acquire()
+    await world.advance(100)
+    const goOn = world.refuseConnections()
+    world.connections[0]!.cut()
+    await run(b.delete(one.path))
+    await run((await run(next)).release())
+    goOn()
+  })
+
   it('shows each leader that announces itself, in any order', async () => {
     const order = [true, false, false, true, true, false, true]
     const elections = order.map((announce, n) => of(n % 2 === 0 ? a : b, String(n), announce))

@@ -19,9 +19,16 @@ import { callSignal } from '../support/call-signal.ts'
 import { orInBackground } from '../support/in-doubt.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { report } from '../support/report.ts'
+import { readThroughLosses } from '../support/retry.ts'
 import { uuid } from '../support/uuid.ts'
 import { watchUntil } from '../support/watch.ts'
-import { announce, removeAnnouncement, withdrawAnnouncement, type Leader } from './announcement.ts'
+import {
+  announce,
+  readAnnouncementOf,
+  removeAnnouncement,
+  withdrawAnnouncement,
+  type Leader,
+} from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
 import {
   abortable,
@@ -305,6 +312,10 @@ export class LeaderElection implements AsyncDisposable {
     if (!this.#announced.has(entry)) return false
     const removal = this.#announced.get(entry) ?? this.#withdrawOnce(entry)
     this.#announced.set(entry, removal)
+    removal.catch(() => {
+      // A release after a removal that failed in the background tries again.
+      if (this.#announced.get(entry) === removal) this.#announced.set(entry, undefined)
+    })
     return removal
   }
 
@@ -317,7 +328,15 @@ export class LeaderElection implements AsyncDisposable {
   /** Removes an announcement whose queue entry another client has deleted: as the head of the queue, or for the one that is. */
   async #removeLeft({ token }: QueueEntry): Promise<void> {
     for (;;) {
-      const [first] = contendersInOrder((await this.#queue.list())?.names ?? [], parse)
+      const [found, listing] = await readThroughLosses(this.client, async (options) => {
+        await this.client.sync(this.#leaderPath, options)
+        return Promise.all([
+          readAnnouncementOf(this.client, this.#leaderPath, token, options),
+          this.#queue.list(options),
+        ])
+      })
+      if (!found?.isOwn) return
+      const [first] = contendersInOrder(listing?.names ?? [], parse)
       const isDone =
         first === undefined
           ? await this.#withdrawAsHead()
