@@ -2,6 +2,7 @@ import { AbortedError, json, OperationTimeoutError, utf8, type Client } from '@z
 import { describe, expect, it } from 'vitest'
 import { AmbiguousResultError, AtomicValue, Barrier, Configuration, Counter, Queue } from './index.ts'
 import { NameService } from './name-service/index.ts'
+import { ServiceDiscovery } from './service-discovery/index.ts'
 import { client, cutOff, other, run, setupEachTest, world } from './testing/setup.ts'
 import { tree } from './testing/fault-fixture.ts'
 import { rejectionOf, text, watchSettled } from './testing/world.ts'
@@ -105,6 +106,19 @@ describe.each(['timeout', 'signal'])('a write in doubt whose %s ends it without 
     outage.restore()
     await world.advance(5000)
     expect(await markers()).toEqual([])
+  })
+
+  it('says so for a permanent instance of a service, which stays', async () => {
+    await run(client.createMissing(['/s/api']))
+    const discovery = new ServiceDiscovery(client, '/s')
+    const instance = { name: 'api', id: 'x', address: 'h', port: 1, serviceType: 'PERMANENT' } as const
+    const outage = cutOffAt('/s/api/x', true)
+    const error = await failureOf((options) => discovery.register(instance, options))
+    expect(error.value).toMatchObject(instance)
+    expect(causeOf(error)).toBeInstanceOf(cause)
+    outage.restore()
+    await world.advance(5000)
+    expect(await run(new ServiceDiscovery(other, '/s').instances('api'))).toHaveLength(1)
   })
 
   it('says so for a barrier', async () => {

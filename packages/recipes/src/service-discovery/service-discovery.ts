@@ -1,9 +1,19 @@
-import { UsageError, type CallOptions, type Client, type Codec, type CreateMode } from '@zabra/client/core'
+import {
+  AbortedError,
+  OperationTimeoutError,
+  SessionExpiredError,
+  UsageError,
+  type CallOptions,
+  type Client,
+  type Codec,
+  type CreateMode,
+} from '@zabra/client/core'
 import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
 import { below } from '../support/paths.ts'
 import { ignoreFailure, isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
@@ -206,6 +216,11 @@ interface RegisteredOptions<T> {
   readonly onClose: () => void
 }
 
+const isEndOfLimits = (error: unknown): boolean =>
+  error instanceof AbortedError ||
+  error instanceof OperationTimeoutError ||
+  error instanceof SessionExpiredError
+
 class RegisteredInstance<T> implements ServiceRegistration<T> {
   instance: Instance<T>
   readonly #client: Client
@@ -234,9 +249,13 @@ class RegisteredInstance<T> implements ServiceRegistration<T> {
       await waitForReady(this.#client, this.#node, limits, { operation: 'serviceDiscovery.register', path })
     } catch (error) {
       this.#options.onClose()
-      throw error instanceof NodeConflictError
-        ? new InstanceIdConflictError(this.#node.path, error.owner)
-        : error
+      if (error instanceof NodeConflictError) throw new InstanceIdConflictError(path, error.owner)
+      // Its znode stays, and its create may be in flight or wait for a connection.
+      if (this.instance.serviceType === 'PERMANENT' && isEndOfLimits(error)) {
+        const message = `The call ended, and it is unknown whether ${path} was written`
+        throw new AmbiguousResultError(message, { path, cause: error, value: this.instance })
+      }
+      throw error
     }
   }
 
