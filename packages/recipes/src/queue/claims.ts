@@ -71,7 +71,10 @@ export async function take<T>(
     deleteMarker(client, `${layout.claims}/${name}`)
     return { value: found.value }
   } catch (error) {
-    if (!isAmbiguous(error)) throw error
+    // An abort ended another request, for the folder of the claims.
+    const isInDoubt =
+      error instanceof AmbiguousResultError || (isAmbiguous(error) && !options.signal?.aborted)
+    if (!isInDoubt) throw error
     // The check comes after a sync, so nothing that was sent can still be applied: an item that exists was not taken.
     const check = retryInNewSession(client, () => isThere(client, path, found.czxid, options.signal))
     if (await check.catch(() => false)) return 'again'
