@@ -61,7 +61,7 @@ export async function acquireTurn<T>(
 }
 
 /**
- * Takes the turn only if there is nothing to wait for; else removes its entry and returns undefined. A connection or an entry that
+ * Takes the turn only if there is nothing to wait for; else removes its entry and returns undefined. A connection or a session that
  * was lost meanwhile is nothing to wait for.
  */
 export const tryAcquireTurn = <T>(
@@ -95,7 +95,9 @@ async function attemptFreeTurn<T>(
   }
   // Goes on when the caller has given up.
   await orAborted(queue.remove(entry), signal, { operation: 'acquire', path: entry.path })
-  return turn === 'behind' ? undefined : attemptFreeTurn(queue, options, isFree)
+  return turn === 'now' || queue.client.session.id !== entry.owner
+    ? attemptFreeTurn(queue, options, isFree)
+    : undefined
 }
 
 async function attemptTurn<T>(
