@@ -501,6 +501,7 @@ export interface RegisterOptions extends WaitOptions {
 }
 
 export interface Registration<T> extends KeptHandle {
+    readonly signal: AbortSignal;
     update(value: T): Promise<void>;
     release(): Promise<void>;
 }

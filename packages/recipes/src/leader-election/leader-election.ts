@@ -158,11 +158,11 @@ export class LeaderElection implements AsyncDisposable {
         const handle = await this.#win(term, stop)
         if (handle === undefined) continue
         yield handle
-        await orInBackground(this.client, term.waitForEnd(), stop, this.path)
+        await orInBackground(this.client, term.waitForEnd(), stop)
       }
     } finally {
       stopListening()
-      await orInBackground(this.client, term.leave(), stop, this.path)
+      await orInBackground(this.client, term.leave(), stop)
     }
   }
 
@@ -179,7 +179,7 @@ export class LeaderElection implements AsyncDisposable {
       try {
         await runAndRelease(
           () => body(leadership),
-          () => orInBackground(this.client, leadership.release(), signal, this.path),
+          () => orInBackground(this.client, leadership.release(), signal),
         )
       } catch (error) {
         if (!(requeue && error === leadership.signal.reason)) throw error

@@ -181,7 +181,7 @@ export class Queue<T> {
         'queue.receive',
         signal,
       )
-      const giveBack = (): Promise<void> => orInBackground(this.#client, message.nack(), signal, message.id)
+      const giveBack = (): Promise<void> => orInBackground(this.#client, message.nack(), signal)
       if (signal?.aborted) return giveBack()
       if (concurrency === 1) {
         let isAskedForMore = false

@@ -23,24 +23,9 @@ export async function orInDoubt<T>(
   const found = outcome.catch((error: unknown) => {
     throw isAmbiguous(error) ? error : inDoubt(UNREAD, error)
   })
-  if (signal === undefined) return found
-  found.catch(() => {})
-  let stopListening = (): void => {}
-  let cancel = (): void => {}
-  const stopped = new Promise<never>((_resolve, reject) => {
-    const giveUp = (): void =>
-      reject(inDoubt('The call ended', abortError(signal.reason, { path, maybeApplied: true })))
-    stopListening = onAbort(signal, () => {
-      if (client.state !== 'connected') return giveUp()
-      cancel = client.platform.clock.after(OUTCOME_MS, 'outcome of a write', giveUp)
-    })
-  })
-  try {
-    return await Promise.race([found, stopped])
-  } finally {
-    stopListening()
-    cancel()
-  }
+  return orGivenUp(client, found, signal, () =>
+    inDoubt('The call ended', abortError(signal!.reason, { path, maybeApplied: true })),
+  )
 }
 
 /**
@@ -51,12 +36,38 @@ export async function orInBackground(
   client: Client,
   givenBack: Promise<void>,
   signal: AbortSignal | undefined,
-  path: string,
 ): Promise<void> {
+  const givenUp = new Error('The call ended')
   try {
-    await orInDoubt(client, givenBack, signal, path)
+    await orGivenUp(client, givenBack, signal, () => givenUp)
   } catch (error) {
-    if (!(error instanceof AmbiguousResultError)) throw error
+    if (error !== givenUp) throw error
+  }
+}
+
+/** Waits for an outcome; rejects with `givenUp` a second after the signal has aborted, and at once without a connection. */
+async function orGivenUp<T>(
+  client: Client,
+  outcome: Promise<T>,
+  signal: AbortSignal | undefined,
+  givenUp: () => Error,
+): Promise<T> {
+  if (signal === undefined) return outcome
+  outcome.catch(() => {})
+  let stopListening = (): void => {}
+  let cancel = (): void => {}
+  const stopped = new Promise<never>((_resolve, reject) => {
+    const giveUp = (): void => reject(givenUp())
+    stopListening = onAbort(signal, () => {
+      if (client.state !== 'connected') return giveUp()
+      cancel = client.platform.clock.after(OUTCOME_MS, 'outcome of a write', giveUp)
+    })
+  })
+  try {
+    return await Promise.race([outcome, stopped])
+  } finally {
+    stopListening()
+    cancel()
   }
 }
 
