@@ -91,6 +91,19 @@ describe.each(disks)('%s', (_, disk, root) => {
 })
 
 describe('NodeDisk', () => {
+  it('leaves no file where one that it creates cannot be written, and names that one', async () => {
+    const folder = mkdtempSync(join(real, 'full-'))
+    const disk = new NodeDisk()
+    // As on a full disk, the file is there by the time its contents are refused.
+    const refused = (function* () {
+      yield bytes('a')
+      throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
+    })()
+    const created = disk.createFile(`${folder}/a`, refused as unknown as Uint8Array)
+    await expect(created).rejects.toMatchObject({ code: 'ENOSPC', path: `${folder}/a` })
+    expect(await disk.list(folder)).toEqual([])
+  })
+
   it.skipIf(platform() === 'win32')('says who may use a file', async () => {
     const disk = new NodeDisk()
     const path = `${real}/secret`

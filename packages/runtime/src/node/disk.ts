@@ -98,8 +98,8 @@ export class NodeDisk implements Disk {
 
   async createFile(path: string, bytes: Uint8Array): Promise<void> {
     const temporary = `${path}.${process.pid}-${nodeRandom.below(2 ** 32)}.tmp`
-    await attempt('create', temporary, () => writeFile(temporary, bytes, { flag: 'wx', mode: 0o640 }))
     try {
+      await attempt('create', path, () => writeFile(temporary, bytes, { flag: 'wx', mode: 0o640 }))
       await attempt('create', path, () => link(temporary, path))
     } catch (error) {
       if (!(error instanceof DiskError) || !WITHOUT_LINKS.has(error.code)) throw error
