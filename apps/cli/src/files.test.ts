@@ -157,6 +157,13 @@ describe('log', () => {
     expect(readFileSync(join(data, 'version-2', 'backup.log.1.1'))).toHaveLength(before.length)
   })
 
+  it('--repair says which file it cannot look at, below one that is no folder', async () => {
+    const file = join(log, 'log.1')
+    expect(await run('log', '--repair', file)).toMatchObject({
+      err: expect.stringContaining(`Cannot look at ${file}: ENOTDIR`),
+    })
+  })
+
   it('--repair refuses a folder in use by a server, by whatever name', async () => {
     const busy = await CliFixture.start()
     try {

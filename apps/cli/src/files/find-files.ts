@@ -90,8 +90,8 @@ async function targetOf(file: string): Promise<string> {
   ] as const) {
     try {
       return join(await realpath(existing), rest)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    } catch {
+      // It is not there, or cannot be used: `work` says so.
     }
   }
   return path
