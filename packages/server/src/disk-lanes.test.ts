@@ -44,7 +44,7 @@ const settings = defaults({
 })
 
 describe('the lanes of a disk', () => {
-  it('leave two calls to the log and the data, whatever hangs', async () => {
+  it('leave a call to the log and the small files of the data, whatever hangs', async () => {
     const { disk, hang, inFlight } = hangingDisk()
     const lanes = new DiskLanes(disk, settings)
     await lanes.disk.makeFolder('/data/log/version-2')
@@ -72,28 +72,38 @@ describe('the lanes of a disk', () => {
     expect(inFlight.slice(3)).toEqual(['replaceFile /data/version-2/currentEpoch'])
   })
 
-  it.each([
-    ['the folders of backups', /^\/mnt|\/backup/],
-    ['the audit file', /^\/var/],
-    ['the data folder', /^\/data\/version-2/],
-    ['a file that a setting names', /^\/etc/],
-  ])('go on in all others while %s alone do not answer', async (_, what) => {
-    const { disk, hang } = hangingDisk()
-    const lanes = new DiskLanes(disk, settings)
-    const paths = [
-      '/mnt/a/x',
-      '/mnt/b/x',
-      '/data/log/backup/x',
-      '/var/audit.log',
-      '/data/version-2/x',
-      '/etc/x',
+  it('go on in all others while two of them do not answer', async () => {
+    const files: readonly (readonly [path: string, lane: RegExp])[] = [
+      ['/mnt/a/x', /^\/mnt|\/backup/],
+      ['/mnt/b/x', /^\/mnt|\/backup/],
+      ['/data/log/backup/x', /^\/mnt|\/backup/],
+      ['/var/audit.log', /^\/var/],
+      ['/var/audit.log.1', /^\/var/],
+      ['/data/version-2/x', /^\/data\/version-2/],
+      ['/etc/x', /^\/etc/],
     ]
-    for (const path of paths) disk.putFile(path, new Uint8Array(1))
-    hang(what)
-    const answered: string[] = []
-    for (const path of [...paths, ...paths]) void lanes.disk.size(path).then(() => answered.push(path))
+    const paths = files.map(([path]) => path)
+    for (const [, one] of files)
+      for (const [, other] of files) {
+        const { disk, hang } = hangingDisk()
+        const lanes = new DiskLanes(disk, settings)
+        for (const path of paths) disk.putFile(path, new Uint8Array(1))
+        hang(new RegExp(`${one.source}|${other.source}`))
+        const answered: string[] = []
+        for (const path of [...paths, ...paths]) void lanes.disk.size(path).then(() => answered.push(path))
+        await untilIdle()
+        const others = paths.filter((path) => !one.test(path) && !other.test(path))
+        expect(new Set(answered), `${one.source} ${other.source}`).toEqual(new Set(others))
+      }
+  })
+
+  it('are those of the whole names of folders and files', async () => {
+    const { disk, hang, inFlight } = hangingDisk()
+    const lanes = new DiskLanes(disk, settings)
+    hang(/keys|audit/)
+    for (const path of ['/data.keys/x', '/data.keys/y', '/var/audit.log.keys']) void lanes.disk.readFile(path)
     await untilIdle()
-    expect(new Set(answered)).toEqual(new Set(paths.filter((path) => !what.test(path))))
+    expect(inFlight).toEqual(['readFile /data.keys/x'])
   })
 
   it('make the next call after one that fails, and the calls of an open file one at a time', async () => {
@@ -166,4 +176,33 @@ it('a server whose disks beside that of the log hang holds three calls for them,
   }
   expect(inFlight.length, inFlight.join()).toBeLessThanOrEqual(3)
   expect(server.server.stats().nodes).toBeGreaterThan(6)
+})
+
+it('a server stops, and keeps its audit file, while the folder of backups and the tokens file hang', async () => {
+  const { disk, hang, inFlight } = hangingDisk()
+  disk.putFile('/etc/tokens', new Uint8Array(0))
+  const server = await TestServer.start(
+    {
+      backupTargets: ['/mnt/a'],
+      auditEnabled: true,
+      auditFile: '/var/audit.log',
+      auditEvents: ['writes'],
+      adminTokensFile: '/etc/tokens',
+    },
+    disk,
+  )
+  await server.advance(10_000)
+  const client = await server.connect()
+  hang(/^\/(?:mnt|etc)/)
+  void server.server.reload()
+  await server.advance(10_000)
+  expect(inFlight.map((call) => call.split(' ')[1])).toEqual(['/etc/tokens', '/mnt/a/duty'])
+  client.create(1, '/a')
+  await server.advance(1000)
+  let isStopped = false
+  void server.server.close().then(() => (isStopped = true))
+  await server.advance(10_000)
+  expect(isStopped).toBe(true)
+  hang(/^$/)
+  expect(new TextDecoder().decode(await disk.readFile('/var/audit.log'))).toContain('znode=/a')
 })

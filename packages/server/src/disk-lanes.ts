@@ -6,45 +6,54 @@ import type { ServerSettings } from './settings/index.ts'
 /** Runs calls for files, so many at once. */
 type Lane = FileReads
 
-/** Calls for files beside the data that are made at once. */
-const SIDE_CALLS = 2
+/** Calls in lanes that are made at once. */
+const LANE_CALLS = 3
 
 /**
  * Makes the calls for a disk in lanes, one at a time in each. A process has four threads for the calls of all files by default, and a call
  * for a disk that hangs, such as a mounted folder whose machine is away, does not return: four of them would stop the log of the server.
  *
  * The log has no lane, nor have the small files of the data folder. All else of a data folder that is not that of the log has one, so have
- * all folders of backups together, the audit file, and all other files together, which are those that settings name. Of the last three two
- * make a call at once at most. So whatever hangs, two threads are left for the log and the data.
+ * all folders of backups together, the audit file, and all other files together, which are those that settings name. Three lanes make a call
+ * at once at most. So whatever hangs, a thread is left for the log; and while two lanes hang, the others go on.
  */
 export class DiskLanes {
   readonly disk: Disk
   /** The lane of files that settings name. */
   readonly ofFiles: Lane
-  readonly #ofData: Lane = new Mutex()
+  readonly #ofData: Lane
+  readonly #auditFile: readonly [path: string, lane: Lane] | undefined
   /** The lanes of folders, the longest names first; undefined for none. */
-  readonly #lanes: readonly (readonly [folder: string, lane: Lane | undefined])[]
+  readonly #folders: readonly (readonly [folder: string, lane: Lane | undefined])[]
 
   constructor(disk: Disk, { dataDir, dataLogDir, backupTargets, auditFile }: ServerSettings) {
-    const side = new Permits(SIDE_CALLS)
-    const sideLane = (): Lane => {
+    const permits = new Permits(LANE_CALLS)
+    const createLane = (): Lane => {
       const calls = new Mutex()
-      return { run: (call) => calls.run(() => side.run(call)) }
+      return { run: (call) => calls.run(() => permits.run(call)) }
     }
-    const backups = sideLane()
-    this.ofFiles = sideLane()
-    const lanes: (readonly [string, Lane | undefined])[] = [[dataLogDir, undefined]]
-    if (dataDir !== dataLogDir) lanes.push([dataDir, this.#ofData])
-    for (const folder of foldersOf(backupTargets)) lanes.push([folder, backups])
-    if (auditFile !== undefined) lanes.push([auditFile, sideLane()])
-    this.#lanes = lanes.toSorted(([a], [b]) => b.length - a.length)
+    this.ofFiles = createLane()
+    this.#ofData = createLane()
+    if (auditFile !== undefined) this.#auditFile = [auditFile, createLane()]
+    const ofBackups = createLane()
+    const folders: (readonly [string, Lane | undefined])[] = [[dataLogDir, undefined]]
+    if (dataDir !== dataLogDir) folders.push([dataDir, this.#ofData])
+    for (const folder of foldersOf(backupTargets)) folders.push([folder, ofBackups])
+    this.#folders = folders.toSorted(([a], [b]) => b.length - a.length)
     this.disk = this.#inLanes(disk)
   }
 
   #laneOf(path: string): Lane | undefined {
+    const [auditFile, ofAudit] = this.#auditFile ?? []
     // A file that was rotated has a number behind its name.
-    const found = this.#lanes.find(
-      ([name]) => path.startsWith(name) && /^(?:[/.]|$)/.test(path.slice(name.length)),
+    if (
+      auditFile !== undefined &&
+      path.startsWith(auditFile) &&
+      /^(?:\.\d+)?$/.test(path.slice(auditFile.length))
+    )
+      return ofAudit
+    const found = this.#folders.find(
+      ([name]) => path.startsWith(name) && (path.length === name.length || path[name.length] === '/'),
     )
     return found === undefined ? this.ofFiles : found[1]
   }
