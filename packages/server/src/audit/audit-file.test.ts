@@ -31,6 +31,19 @@ describe('an audit file', () => {
     expect(await again.text()).toBe('one\ntw\nthree\n')
   })
 
+  it('is closed within seconds where the disk does not answer', async () => {
+    const { file, disk, clock } = await openFile()
+    disk.beforeWrite = () => new Promise(() => {})
+    file.append('one')
+    let isClosed = false
+    void file.close().then(() => (isClosed = true))
+    await clock.untilIdle()
+    expect(isClosed).toBe(false)
+    clock.advance(3000)
+    await clock.untilIdle()
+    expect(isClosed).toBe(true)
+  })
+
   it('is renamed at its limit, and the oldest renamed file is removed', async () => {
     const { file, disk, clock, text } = await openFile()
     for (let i = 0; i < 4; i++) {

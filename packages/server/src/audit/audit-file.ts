@@ -30,6 +30,8 @@ const LONG_CHARS = 1024
 const COLLECT_MS = 10
 /** Time until a failed write is tried again, in milliseconds. */
 const RETRY_MS = 1000
+/** Time that a stop waits for the disk, in milliseconds. */
+const CLOSE_MS = 3000
 const NEWLINE = 10
 
 /** Lines of one write. */
@@ -148,20 +150,36 @@ export class AuditFile {
     this.#mustReopen = true
   }
 
-  /** Writes what waits, and closes the file. What cannot be written now is lost. */
+  /** Writes what waits, and closes the file. What cannot be written now, or within seconds, is lost. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#stopWaiting()
     this.#start()
+    const finished = this.#finish()
+    await new Promise<void>((resolve, reject) => {
+      const cancel = this.#clock.after(CLOSE_MS, 'audit file at a stop', () => {
+        this.#logLoss()
+        resolve()
+      })
+      finished.finally(cancel).then(resolve, reject)
+    })
+  }
+
+  /** Closes the file once all is written, or cannot be. */
+  async #finish(): Promise<void> {
     await this.#written
     this.#stopWaiting()
+    this.#logLoss()
+    await this.#closeWriter()
+    this.#noteHead()
+  }
+
+  #logLoss(): void {
     if (this.#waiting > 0)
       this.#logger.error(
         { path: this.#options.path, lost: this.#waitingLines + this.#lost },
         'Lost audit lines',
       )
-    await this.#closeWriter()
-    this.#noteHead()
   }
 
   /** Returns whether another line may wait, and adds what is to be said about lost ones. Counts the line as lost otherwise. */
