@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { checkFiles, createServer } from '@zabra/server'
 import { raiseInliningLimits } from './compiler.ts'
+import { endProcess } from './end-process.ts'
 import { limitYoungGeneration } from './young-generation.ts'
 import { ExitCode, toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
@@ -31,7 +32,7 @@ let outputError: NodeJS.ErrnoException | undefined
 process.stdout.on('error', (error: NodeJS.ErrnoException) => (outputError ??= error))
 process.stderr.on('error', () => {})
 
-process.exitCode = await run({
+let exitCode: number = await run({
   argv: process.argv.slice(2),
   environment: process.env,
   version,
@@ -64,7 +65,7 @@ process.exitCode = await run({
     process.on('SIGUSR2', toggle)
     return () => void process.off('SIGUSR2', toggle)
   },
-  exit: (code) => process.exit(code),
+  exit: (code) => void endProcess(code),
 })
 // A reader that is behind gets the last lines. One that has stopped does not keep the server alive, and one that ends does not change the
 // exit code.
@@ -78,7 +79,7 @@ if (!serves && outputError !== undefined && outputError.code !== 'EPIPE') {
   process.stderr.write(
     `zabra-server: Cannot write to standard output (${outputError.code}). Make room, or print elsewhere.\n`,
   )
-  process.exitCode ||= ExitCode.unexpected
+  exitCode ||= ExitCode.unexpected
 }
 // Open handles, such as the socket of a client that does not close it, must not keep a stopped server alive.
-process.exit()
+await endProcess(exitCode)

@@ -84,6 +84,35 @@ describe('the built program', () => {
     },
   )
 
+  test.skipIf(process.platform !== 'linux').each([
+    ['a stop', [], 'SIGTERM'],
+    ['a second signal', ['stop.drainMs=1h'], 'SIGKILL'],
+  ])('ends after %s while a call for a file does not return', async (what, lines, expected) => {
+    const configuration = join(folder, `${what}.cfg`)
+    writeFileSync(configuration, [readFileSync(join(folder, 'zoo.cfg'), 'utf8'), ...lines].join('\n'))
+    const pipe = join(folder, `pipe of ${what}`)
+    spawnSync('mkfifo', [pipe])
+    // Nothing writes to the pipe.
+    const hang = `data:text/javascript,import{open}from'node:fs';open(${JSON.stringify(pipe)},'r',()=>{})`
+    const program = ['--import', hang, join(folder, 'dist/main.js'), configuration]
+    const child = spawn(process.execPath, program, { timeout: 30_000 })
+    let said = ''
+    let again: NodeJS.Timeout | undefined
+    const collect = (chunk: Buffer): void => {
+      const served = said.includes('Serving on')
+      said += chunk.toString()
+      if (served || !said.includes('Serving on')) return
+      child.kill('SIGTERM')
+      // One that follows the first at once is taken for an echo.
+      if (what === 'a second signal') again = setInterval(() => child.kill('SIGTERM'), 100)
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    const signal = await new Promise((resolve) => child.once('close', (_code, by) => resolve(by)))
+    clearInterval(again)
+    expect([signal, said]).toEqual([expected, expect.stringContaining('a call for a file did not return')])
+  })
+
   test('imports only its own files and modules of Node', () => {
     const imports = built().flatMap((text) => [
       ...text.matchAll(/^(?:import|export) [^"';]*?from ["']([^"']+)["']|\bimport\("([^"]+)"\)/gm),
