@@ -1,4 +1,4 @@
-import { makeZxid, OpCode, writeAuthPacket, Writer } from '@zabra/protocol'
+import { makeZxid, OPEN_ACL_UNSAFE, OpCode, writeAuthPacket, Writer } from '@zabra/protocol'
 import type { Connection, MemoryConnection } from '@zabra/runtime'
 import { holdWrites } from '@zabra/testkit'
 import { describe, expect, it, vi } from 'vitest'
@@ -314,6 +314,17 @@ const deletions = (zxid: number, count: number): Uint8Array =>
     txns: Array.from({ length: count }, (_, at) => ({ type: OpCode.delete, path: `/node-${at}` })),
   })
 
+/** The time to live ends the record. */
+const withoutTtl = (zxid: number): Uint8Array =>
+  payloadOf(zxid, {
+    type: OpCode.createTTL,
+    path: '/a',
+    data: null,
+    acl: OPEN_ACL_UNSAFE,
+    parentCVersion: 1,
+    ttl: 1,
+  }).with(-1, 0)
+
 const changed = (zxid: number): Uint8Array =>
   payloadOf(zxid, { type: OpCode.setData, path: '/', data: null, version: 1 })
 
@@ -323,6 +334,7 @@ it.each([
   ['of a type of a later release', changed(makeZxid(1, 1)).with(31, 120)],
   ['whose record is cut short', changed(makeZxid(1, 1)).subarray(0, 36)],
   ['whose parts, many of them, are cut short', deletions(makeZxid(1, 1), 5000).subarray(0, -40)],
+  ['with a time to live of no time', withoutTtl(makeZxid(1, 1))],
 ])(
   'a follower leaves a leader that proposes a transaction %s, without logging it',
   async (_what, payload) => {

@@ -225,12 +225,14 @@ const decodeCreateContainerTxn = (
   parentCVersion: reader.int(),
 })
 
-const decodeCreateTtlTxn = (_type: number, reader: Reader): CreateTTLTxn => ({
-  type: OpCode.createTTL,
-  ...decodeNode(reader),
-  parentCVersion: reader.int(),
-  ttl: reader.longNumber(),
-})
+function decodeCreateTtlTxn(_type: number, reader: Reader): CreateTTLTxn {
+  const node = decodeNode(reader)
+  const parentCVersion = reader.int()
+  const ttl = reader.longNumber()
+  if (ttl < 1 || ttl > MAX_TTL)
+    reader.fail(`Expected a time to live of 1 to ${MAX_TTL} ms, got ${ttl}`, 'ttl')
+  return { type: OpCode.createTTL, ...node, parentCVersion, ttl }
+}
 
 /** Only the reply to `create` lacks the stat. */
 function writeReply(tree: Tree, txn: Txn, requested: number, writer: Writer): void {
