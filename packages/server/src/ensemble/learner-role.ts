@@ -1,4 +1,4 @@
-import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
+import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError, Reader } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { HealthCheck } from '../admin/index.ts'
@@ -32,7 +32,7 @@ import {
   type QuorumPacket,
   type ReportOfMember,
 } from '../core/zab/index.ts'
-import { checkInSteps, DivergenceError } from '../persistence/index.ts'
+import { checkTransactions, DivergenceError } from '../persistence/index.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
 import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
@@ -114,6 +114,8 @@ export class LearnerRole implements ActiveRole {
   #flowControl: LearnerFlowControl | undefined
   /** Paces what the leader sends until this learner serves. */
   #reads: ReadScheduler | undefined
+  /** Reads the transactions that are checked. */
+  readonly #reader = new Reader()
   /** Whether reading is paused until no work is in progress. */
   #awaitsWork = false
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
@@ -662,7 +664,8 @@ export class LearnerRole implements ActiveRole {
    * `ProtocolError` otherwise.
    */
   #append(first: Zxid, payloads: readonly Uint8Array[]): void | Promise<void> {
-    const checking = this.#reads!.run(checkInSteps(payloads, this.#context.database.tree.store))
+    const steps = checkTransactions(payloads, this.#context.database.tree.store, this.#reader)
+    const checking = steps && this.#reads!.run(steps)
     if (checking === undefined) return this.#durability.append(first, payloads)
     return checking.then(() => {
       if (!this.#mailbox.isStopped) this.#durability.append(first, payloads)

@@ -3,7 +3,7 @@ export { TxnLog } from './txn-log.ts'
 export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
 export { PartsPacker } from './packed-parts.ts'
 export {
-  checkInSteps,
+  checkTransactions,
   decodeInSteps,
   decodeLoggedTxn,
   encodeLoggedTxn,

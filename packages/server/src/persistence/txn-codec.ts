@@ -184,19 +184,34 @@ export function* decodeInSteps(reader: Reader, paths?: PathLookup, step = STEP):
 
 /** A transaction of at least this many bytes is decoded in steps. */
 const LARGE_BYTES = 8192
-/** Smaller ones that are checked in one step. */
-const CHECKED_PER_STEP = 16
+/** Smaller ones that are checked at once. */
+const CHECKED_AT_ONCE = 16
 
-/** Checks in steps that transactions can be decoded. Throws a `ProtocolError` where one cannot. */
-export function* checkInSteps(payloads: readonly Uint8Array[], paths: PathLookup): Generator<void> {
-  const reader = new Reader()
+/**
+ * Checks that transactions can be decoded. Returns the steps where they are many or large. Throws a `ProtocolError`, now or in a step, where
+ * one cannot. `reader` is used for all: a new one costs more than the check of a small transaction.
+ */
+export function checkTransactions(
+  payloads: readonly Uint8Array[],
+  paths: PathLookup,
+  reader: Reader,
+): Generator<void> | undefined {
+  if (payloads.length > CHECKED_AT_ONCE || payloads.some(isLargePayload))
+    return checkInSteps(payloads, paths, reader)
+  for (const payload of payloads) decodeLoggedTxn(reader.resetToView(payload), paths)
+  return undefined
+}
+
+function* checkInSteps(payloads: readonly Uint8Array[], paths: PathLookup, reader: Reader): Generator<void> {
   for (let i = 0; i < payloads.length; i++) {
     const payload = payloads[i]!
-    if (payload.length >= LARGE_BYTES) yield* decodeInSteps(new Reader(payload), paths)
+    if (isLargePayload(payload)) yield* decodeInSteps(new Reader(payload), paths)
     else decodeLoggedTxn(reader.resetToView(payload), paths)
-    if (i % CHECKED_PER_STEP === CHECKED_PER_STEP - 1) yield
+    if (isLargePayload(payload) || i % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) yield
   }
 }
+
+const isLargePayload = (payload: Uint8Array): boolean => payload.length >= LARGE_BYTES
 
 function decodeHeader(reader: Reader): LoggedTxn['header'] {
   const sessionId = reader.long()
