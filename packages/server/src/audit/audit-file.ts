@@ -115,7 +115,8 @@ export class AuditFile {
   }
 
   /**
-   * Rejects with a `DiskError` where `open` would, and changes nothing: of a file that is not there, it looks at the folder.
+   * Rejects with a `DiskError` where `open` would, and changes nothing: of a file that is not there it lists the folder, which does not say
+   * whether a file may be created in it.
    */
   static async check(disk: Disk, path: string): Promise<void> {
     if (await disk.exists(path)) await (await disk.openWrite(path, { create: false, durable: false })).close()
