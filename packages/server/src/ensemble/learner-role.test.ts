@@ -75,7 +75,9 @@ describe('a follower whose disk hangs serves its clients no longer', () => {
     await ensemble.untilIdle()
     connection.destroy()
     await ensemble.until('the client is disconnected', () => client.closed, 100)
-    expect(ensemble.server(1).serving).toBe(false)
+    expect(ensemble.server(1).ready).toBe(false)
+    const other = ensemble.client(1)
+    await expect(other).rejects.toThrow()
   })
 
   it('when it has read nothing of its leader for syncLimit', async () => {

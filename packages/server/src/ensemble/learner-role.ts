@@ -146,6 +146,8 @@ export class LearnerRole implements ActiveRole {
   #committedATickAgo: Zxid = 0
   /** Whether everything is applied that the leader had committed when this server began to serve. */
   #hasCaughtUp = false
+  /** Whether its clients were disconnected before the end of the role. */
+  #isCutOff = false
   /** The transaction whose acknowledgement is measured, one at a time, and the time of the leader in it. */
   #awaitsAck: { readonly zxid: Zxid; readonly time: number } | undefined
   /** Whether the leader has sent anything. */
@@ -231,10 +233,12 @@ export class LearnerRole implements ActiveRole {
     const isHeard = silentMs <= limitMs
     const { lastZxid } = database.tree
     const isApplied = lastZxid >= this.#committedATickAgo
-    const isInStep = isApplied && this.#hasCaughtUp
-    const lack = isApplied
-      ? 'has not applied all that was committed before it began to serve'
-      : `${formatZxid(this.#committedATickAgo)} was committed over a tick ago`
+    const isInStep = isApplied && this.#hasCaughtUp && !this.#isCutOff
+    const lack = this.#isCutOff
+      ? 'has disconnected its clients, and ends its role once its disk has done what came before'
+      : isApplied
+        ? 'has not applied all that was committed before it began to serve'
+        : `${formatZxid(this.#committedATickAgo)} was committed over a tick ago`
     return [
       {
         name: 'leader',
@@ -510,7 +514,16 @@ export class LearnerRole implements ActiveRole {
     const limitMs = settings.syncLimit * settings.tickTimeMs
     if (this.#clients === undefined || platform.clock.monotonic() - connection.lastReceivedAt < limitMs)
       return this.#learner.heartbeat()
-    this.#leave({ reason: `it has taken nothing of what its leader sent for ${limitMs} ms` })
+    if (this.#isCutOff) return
+    const reason = `it has taken nothing of what its leader sent for ${limitMs} ms`
+    this.#stopServing(reason)
+    this.#executor.add(() => this.#leave({ reason }))
+  }
+
+  /** Disconnects the clients before the role ends, which waits for what the disk is doing. */
+  #stopServing(reason: string): void {
+    this.#isCutOff = true
+    this.#clients?.disconnect(`Closed: this server does not follow any more (${reason})`)
   }
 
   // Work
@@ -527,9 +540,8 @@ export class LearnerRole implements ActiveRole {
       stages.committed(this.#lastCommitted, this.#context.platform.clock.monotonic())
       if (this.isSynced) this.#recordAges(work.payloads, ensemble.propagationLatency)
     } else if (work.do === 'ack' && this.#awaitsAck !== undefined) this.#recordAck(work.last)
-    // Clients are served no longer, whatever the disk has not done yet: as after a crash, the next role goes on from what is logged.
-    const endsServing = this.#clients !== undefined && (work.do === 'requestFullSync' || work.do === 'leave')
-    if (endsServing) return void this.#perform(work)
+    // The role ends in order: a change of the members that this member has on disk has to get into its log, too.
+    if (work.do === 'leave' && !this.#executor.isIdle) this.#stopServing(work.reason)
     const isSynchronous = work.do === 'ack' || (work.do === 'commit' && this.#clients !== undefined)
     if (isSynchronous && this.#executor.isIdle) void this.#perform(work)
     else this.#executor.add(() => this.#perform(work))

@@ -103,6 +103,12 @@ export class RoleClients<P extends RequestPipeline> {
     await this.service.closeConnections(syncLimit * tickTimeMs)
   }
 
+  /** Refuses new connections and destroys those that there are, while the role goes on. Requests in flight get no reply. */
+  disconnect(reason: string): void {
+    this.#context.clientPorts.detach(this.service)
+    void this.service.forEachConnection((channel) => channel.destroy('role_ended', reason))
+  }
+
   /**
    * Serves no client from now on. Requests in flight get no reply: their outcome is unknown when a role ends. Resolves when all
    * connections are closed.
