@@ -47,13 +47,14 @@ describeWith(['kazoo'], 'an ensemble of three Zabra servers', () => {
     await writeThroughAll(ensemble, 'before')
     const leader = await ensemble.leader()
     await ensemble.stop(leader)
+    // Also a session may have to wait.
     const write = (): Promise<boolean> =>
-      ensemble.withClient(1, (client) =>
-        client.set('/before', 'after').then(
+      ensemble
+        .withClient(1, (client) => client.set('/before', 'after'))
+        .then(
           () => true,
           () => false,
-        ),
-      )
+        )
     await until('a write', write, 50_000)
     await ensemble.start(leader)
     const dumps = await ensemble.dumps()
