@@ -382,10 +382,13 @@
 //   anything
 //   checkArgument
 //   checkOptionsOf
+//   childPath
 //   errorPolicyRule
 //   milliseconds
+//   nameOf
 //   onAbort
 //   oneOf
+//   parentOf
 //   shown
 //   trueOrFalse
 //   validatePath

@@ -112,6 +112,7 @@
 //   aclEquals
 //   adler32
 //   allocateBuffer
+//   childPath
 //   concatBytes
 //   copyRange
 //   counterOf
@@ -1549,6 +1550,8 @@ export declare const Xid: {
 export declare const OPEN_ACL_BYTES: Uint8Array;
 
 // tables/paths.d.ts
+
+export declare const childPath: (parent: string, name: string) => string;
 
 export declare const nameOf: (path: string) => string;
 

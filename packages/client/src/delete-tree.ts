@@ -1,3 +1,4 @@
+import { childPath } from '@zabra/protocol'
 import { mapInOrder } from './map-in-order.ts'
 import { remainingCallOptions } from './call-options.ts'
 import { toServerPath } from './chroot.ts'
@@ -6,7 +7,7 @@ import { MultiError, NoNodeError, NotEmptyError, ZooKeeperError } from './errors
 import { backoff } from './retry.ts'
 import type { RecursiveDeleteOptions } from './tree-types.ts'
 import type { CallOptions } from './types.ts'
-import { childPath, listChildren, perRequestOptions } from './walk.ts'
+import { listChildren, perRequestOptions } from './walk.ts'
 
 /** Rounds before giving up when another client keeps creating children. */
 const MAX_ROUNDS = 8

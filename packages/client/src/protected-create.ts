@@ -1,3 +1,4 @@
+import { childPath } from '@zabra/protocol'
 import type { Random } from '@zabra/runtime'
 import { remainingCallOptions } from './call-options.ts'
 import { withCallerLimits } from './caller-limits.ts'
@@ -106,7 +107,7 @@ async function findCreated(search: OrphanSearch, options: CallOptions): Promise<
   const { children } = await client.getChildren(parent, options)
   const name = children.find((child) => child.startsWith(prefix))
   if (name === undefined) return undefined
-  const path = parent === '/' ? `/${name}` : `${parent}/${name}`
+  const path = childPath(parent, name)
   const stat = await client.exists(path, options)
   if (stat === undefined || (isEphemeral && stat.ephemeralOwner !== client.session.id)) return undefined
   const { order, ...bareStat } = stat

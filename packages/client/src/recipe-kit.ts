@@ -25,4 +25,4 @@ export {
 export { abortError } from './errors.ts'
 export { withoutTimeout } from './internal-client.ts'
 export { onAbort } from './on-abort.ts'
-export { validatePath } from '@zabra/protocol'
+export { childPath, nameOf, parentOf, validatePath } from '@zabra/protocol'

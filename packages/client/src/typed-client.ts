@@ -1,3 +1,4 @@
+import { childPath } from '@zabra/protocol'
 import { checkCall } from './call-checks.ts'
 import { remainingCallOptions } from './call-options.ts'
 import { aCodec, aFunction, checkArgument } from './checks.ts'
@@ -6,7 +7,6 @@ import { mapInOrder } from './map-in-order.ts'
 import { onAbort } from './on-abort.ts'
 import { backoff } from './retry.ts'
 import { decode, encode } from './codec-errors.ts'
-import { childPath } from './walk.ts'
 import type { Client, NodeHandle, TypedClient, TypedValue } from './client-api.ts'
 import type { CallOptions, Codec, DeleteOptions, OneShotWatch } from './types.ts'
 

@@ -1,3 +1,4 @@
+import { childPath } from '@zabra/protocol'
 import { DEFAULT_CONCURRENCY } from './map-in-order.ts'
 import { remainingCallOptions } from './call-options.ts'
 import { checkCall } from './call-checks.ts'
@@ -5,10 +6,6 @@ import { NoAuthError, NoNodeError } from './errors.ts'
 import type { TreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import type { Client } from './client-api.ts'
 import type { CallOptions, Stat } from './types.ts'
-
-/** Returns the path of a child. */
-export const childPath = (parent: string, name: string): string =>
-  parent === '/' ? `/${name}` : `${parent}/${name}`
 
 /** Returns a function that gives the options for each request of a call that makes many. */
 export function perRequestOptions(client: Client, options: TreeOptions): () => CallOptions {

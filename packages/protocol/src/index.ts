@@ -270,7 +270,7 @@ export {
   READ_ACL_UNSAFE,
 } from './tables/acl.ts'
 export { OPEN_ACL_BYTES } from './tables/open-acl.ts'
-export { nameOf, parentOf, validatePath } from './tables/paths.ts'
+export { childPath, nameOf, parentOf, validatePath } from './tables/paths.ts'
 export { counterOf, epochOf, formatZxid, makeZxid, MAX_EPOCH } from './tables/zxid.ts'
 export { adler32 } from './tables/adler32.ts'
 export { crc32, crc32Text } from './tables/crc32.ts'

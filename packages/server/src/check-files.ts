@@ -32,7 +32,8 @@ interface FileUse {
 
 /**
  * Opens the files that a server with these settings opens at its start: certificates, keys and their passwords, revocation lists, tokens,
- * the secret of sessions, the audit file, the key of backups and the credentials for S3. Changes nothing. Resolves to what a server could not use.
+ * the secret of sessions, the audit file, the key of backups and the credentials for S3. Changes nothing. Resolves to what a server could
+ * not use.
  */
 export async function checkFiles(
   settings: ServerSettings,

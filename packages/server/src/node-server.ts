@@ -35,7 +35,8 @@ export async function createServer(
 
 /**
  * Opens the files that a server with these settings opens at its start: certificates, keys and their passwords, revocation lists,
- * tokens, the secret of sessions, the audit file, the key of backups and the credentials for S3. Changes nothing. Resolves to what a server could not use.
+ * tokens, the secret of sessions, the audit file, the key of backups and the credentials for S3. Changes nothing. Resolves to what a server could
+ * not use.
  */
 export async function checkFiles(settings: GivenServerSettings): Promise<readonly FileProblem[]> {
   const complete = completed(settings)

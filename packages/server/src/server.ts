@@ -20,8 +20,8 @@ import { FEATURE_LEVEL } from './version.ts'
  * `FolderLockedError` when another server uses them, a `BackupError` when backups cannot be written as configured, a `NetworkError`
  * when a port cannot be bound, an `HttpPortError` when it is one for HTTP that is set, a `CertificateError` when a
  * key or certificate cannot be used, a `SettingFileError` when another file that a setting names cannot be used, and a `DiskError` when
- * the disk refuses; each message says what to do. `signal` ends a start that reads large data, which then rejects with its reason; it has no effect on a server
- * that has started. `featureLevel` makes it act as another release, for tests of upgrades.
+ * the disk refuses; each message says what to do. `signal` ends a start that reads large data, which then rejects with its reason; it has no
+ * effect on a server that has started. `featureLevel` makes it act as another release, for tests of upgrades.
  */
 export function createServer(
   settings: ServerSettings,

@@ -1,7 +1,7 @@
+import { childPath } from '@zabra/protocol'
 import { Argument, type Command, type Option } from 'commander'
 import type { CommandModule, Context } from '../context.ts'
 import { print } from '../io.ts'
-import { join } from '../session/paths.ts'
 
 /** Milliseconds that a completion waits for a server. */
 const TIMEOUT_MS = 2000
@@ -60,7 +60,7 @@ async function completionsOf(
       const parent = word.slice(0, word.lastIndexOf('/')) || '/'
       const { children } = await zk.getChildren(parent)
       const paths = children
-        .map((name) => join(parent, name))
+        .map((name) => childPath(parent, name))
         .filter((path) => path.startsWith(word) && SAFE_PATH.test(path))
         .toSorted()
       const [only] = paths

@@ -1,7 +1,7 @@
+import { childPath } from '@zabra/protocol'
 import type { CommandModule } from '../context.ts'
 import { UnreadableNodes } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { join } from '../session/paths.ts'
 import { mapConcurrent, type Client, type Stat } from '@zabra/client'
 import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
@@ -41,7 +41,7 @@ async function* children(
   path: string,
   stat: boolean,
 ): AsyncGenerator<{ path: string; stat?: Stat | undefined }> {
-  const paths = (await zk.getChildren(path)).children.toSorted().map((name) => join(path, name))
+  const paths = (await zk.getChildren(path)).children.toSorted().map((name) => childPath(path, name))
   if (!stat) return yield* paths.map((path) => ({ path }))
   for await (const found of mapConcurrent(paths, async (path) => ({ path, stat: await zk.exists(path) })))
     if (found.stat !== undefined) yield { path: found.path, stat: found.stat }

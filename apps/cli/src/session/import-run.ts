@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { mapConcurrent, type ACL, type Client, type WriteOp } from '@zabra/client'
-import { ErrorCode, parentOf } from '@zabra/protocol'
+import { childPath, ErrorCode, parentOf } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import type { ExportedNodeLine } from './export-file.ts'
 import { canChangeChildren, type Identities } from './identities.ts'
 import { nextSequence } from './export-source.ts'
 import { temporaryAcl, type ImportPlan } from './import-plan.ts'
-import { join } from './paths.ts'
 
 /** Inputs and callbacks of an import. */
 export interface ImportRun {
@@ -139,7 +138,7 @@ async function raiseSequences(
       onLowSequence(path, sequence)
       continue
     }
-    const child = join(path, `zabra-import-${randomUUID()}`)
+    const child = childPath(path, `zabra-import-${randomUUID()}`)
     // A create and its delete are in one transaction: an interruption leaves no child behind.
     const size = Math.max(1, Math.min(BATCH_NODES / 2, Math.floor(BATCH_BYTES / (2 * (child.length + 100)))))
     const pair: readonly WriteOp[] = [

@@ -1,6 +1,2 @@
-/** Returns the path of a child. */
-export const join = (parent: string, name: string): string =>
-  parent === '/' ? `/${name}` : `${parent}/${name}`
-
 /** Whether a path belongs to the server (`/zookeeper` and below), which export, import and deletion leave alone. */
 export const isReserved = (path: string): boolean => path === '/zookeeper' || path.startsWith('/zookeeper/')

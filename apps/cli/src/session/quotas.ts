@@ -1,7 +1,6 @@
-import { ErrorCode } from '@zabra/protocol'
+import { childPath, ErrorCode } from '@zabra/protocol'
 import { hasCode } from '../exit-codes.ts'
 import { formatLimits, limitsPath, parseLimits, statsPath, unlimited, type Limits } from '../text/quota.ts'
-import { join } from './paths.ts'
 import type { Client } from '@zabra/client'
 
 /** The limits of a subtree and its usage. */
@@ -40,7 +39,7 @@ export async function conflictingQuota(
 async function quotaBelow(zk: Client, path: string): Promise<string | undefined> {
   const node = limitsPath(path).replace(/\/zookeeper_limits$/, '')
   for (const name of await namesBelow(zk, node)) {
-    const child = join(path, name)
+    const child = childPath(path, name)
     if (await zk.exists(limitsPath(child))) return child
     const deeper = await quotaBelow(zk, child)
     if (deeper !== undefined) return deeper

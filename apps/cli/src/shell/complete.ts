@@ -1,4 +1,4 @@
-import { join } from '../session/paths.ts'
+import { childPath } from '@zabra/protocol'
 import type { ShellContext } from './command.ts'
 
 /** Returns the completions of the last word of a line, and that word. */
@@ -37,7 +37,7 @@ async function childPaths(shell: ShellContext, word: string): Promise<string[]> 
   const parent = word.slice(0, word.lastIndexOf('/')) || '/'
   try {
     const { children } = await shell.zk.getChildren(parent)
-    return children.map((name) => join(parent, name))
+    return children.map((name) => childPath(parent, name))
   } catch {
     // Without permission or a session there are no completions; running the command shows the error.
     return []

@@ -51,5 +51,9 @@ export function parentOf(path: string): string {
   return slash <= 0 ? '/' : path.slice(0, slash)
 }
 
+/** Returns the path of a child, or of a descendant. */
+export const childPath = (parent: string, name: string): string =>
+  parent === '/' ? `/${name}` : `${parent}/${name}`
+
 /** Returns the text after the last slash. */
 export const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

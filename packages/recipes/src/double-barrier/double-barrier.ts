@@ -7,7 +7,7 @@ import {
   type CallOptions,
   type Client,
 } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Handle, WaitOptions } from '../handles/types.ts'
 import { orAborted, withLimits, type WaitContext } from '../support/limits.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
@@ -21,7 +21,6 @@ import {
   undefinedIfMissing,
 } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
-import { below } from '../support/paths.ts'
 import { watchUntil } from '../support/watch.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
 import { anything, checkArgument, checkOptions, checkRecipe, waiting, whole } from '../support/checks.ts'
@@ -108,7 +107,7 @@ export class DoubleBarrier {
     if (lostRound.lost !== undefined && round > lostRound.lost.round)
       throw this.#sessionLost(lostRound.lost.owner)
     const name = uniqueName(this.#client)
-    const path = below(this.#roundPath(round), name)
+    const path = childPath(this.#roundPath(round), name)
     try {
       const check = { op: 'check', path: this.path, version } as const
       const joined = commitWithMarker(this.#client, path, [check], { signal, needsMarkerStat: true })
@@ -186,7 +185,7 @@ export class DoubleBarrier {
   }
 
   #roundPath(round: number): string {
-    return below(this.path, `r${round}`)
+    return childPath(this.path, `r${round}`)
   }
 
   async #listMembers(round: number, options: CallOptions): Promise<readonly string[]> {
@@ -245,7 +244,7 @@ export class DoubleBarrier {
         if (this.#client.session.id !== owner) return 'expired'
         const step = nextLeaveStep(await this.#listMembers(round, { signal: reader.signal }), name)
         if (step.do !== 'wait') return step
-        if ((await reader.data(below(this.#roundPath(round), step.forDeletionOf))) !== undefined)
+        if ((await reader.data(childPath(this.#roundPath(round), step.forDeletionOf))) !== undefined)
           return undefined
       }
     })

@@ -6,7 +6,7 @@ import {
   type Codec,
   type Stat,
 } from '@zabra/client/core'
-import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
@@ -15,7 +15,6 @@ import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
 import { callSignal } from '../support/call-signal.ts'
 import { delay } from '../support/delay.ts'
-import { below } from '../support/paths.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { difference, type Difference } from './decide.ts'
 import {
@@ -127,7 +126,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
       const node =
         id === undefined
           ? undefined
-          : await undefinedIfMissing(this.#client.getData(below(this.path, name), options))
+          : await undefinedIfMissing(this.#client.getData(childPath(this.path, name), options))
       if (id === undefined || node === undefined || !isMember(node.stat)) return []
       const member = this.#decode(node.data)
       return member === undefined ? [] : [[id, member.value]]
@@ -177,7 +176,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
     const found = new Map<string, { readonly value: T }>()
     for (const name of cache.children(this.path) ?? []) {
       const id = decodeName(name)
-      const entry = cache.get(below(this.path, name))
+      const entry = cache.get(childPath(this.path, name))
       const member = entry && isMember(entry.stat) ? this.#memberOf(entry) : undefined
       if (id !== undefined && member !== undefined) found.set(id, member)
     }
@@ -201,7 +200,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 
   #pathOf(id: string): string {
-    return below(this.path, encodeName(id))
+    return childPath(this.path, encodeName(id))
   }
 }
 

@@ -1,9 +1,8 @@
 import { UsageError, utf8, type CallOptions, type Client } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
-import { below } from '../support/paths.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 import { uuid } from '../support/uuid.ts'
 import { checkArgument, checkOptions, checkRecipe, oneOf, text, waiting } from '../support/checks.ts'
@@ -64,6 +63,6 @@ export class Party {
   }
 
   #pathOf(name: string): string {
-    return below(this.path, name)
+    return childPath(this.path, name)
   }
 }

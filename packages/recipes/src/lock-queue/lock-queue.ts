@@ -6,11 +6,10 @@ import {
   type CreateResult,
   type Stat,
 } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, nameOf, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { HandleNode } from '../handles/ephemeral-lock-handle.ts'
 import type { Naming, RecipeOptions } from '../handles/types.ts'
 import type { ContenderParser } from './contenders.ts'
-import { below, nameOf } from '../support/paths.ts'
 import { report } from '../support/report.ts'
 import { undefinedIfMissing } from '../support/retry.ts'
 
@@ -59,7 +58,7 @@ export class LockQueue {
   }
 
   pathOf(name: string): string {
-    return below(this.directory, name)
+    return childPath(this.directory, name)
   }
 
   /**

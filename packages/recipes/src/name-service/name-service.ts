@@ -10,7 +10,7 @@ import {
   type Codec,
   type Stat,
 } from '@zabra/client/core'
-import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
@@ -19,7 +19,6 @@ import { withLimits } from '../support/limits.ts'
 import { causeAt, readThroughLosses, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName, encodeName } from '../support/name-codec.ts'
-import { below } from '../support/paths.ts'
 import { RegisteredName } from './registered-name.ts'
 import {
   checkArgument,
@@ -220,12 +219,12 @@ export class NameService<T> {
   }
 
   #path(name: string): string {
-    return below(this.base, encodeName(name))
+    return childPath(this.base, encodeName(name))
   }
 
   #markerPath(): string {
     // No name is encoded like that of the folder in the root, which has no sibling.
     const folder = this.base === '/' ? '/%marks' : `${this.base}-marks`
-    return below(folder, uniqueName(this.#client))
+    return childPath(folder, uniqueName(this.#client))
   }
 }

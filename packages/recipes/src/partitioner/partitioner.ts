@@ -1,10 +1,9 @@
 import { UsageError, type Client } from '@zabra/client/core'
-import { AsyncQueue, withoutTimeout } from '@zabra/client/recipe-kit'
+import { AsyncQueue, childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import { Group } from '../group/group.ts'
 import type { Abortable, RecipeOptions } from '../handles/types.ts'
 import { uuid } from '../support/uuid.ts'
 import { delay } from '../support/delay.ts'
-import { below } from '../support/paths.ts'
 import { itemsOf, stateOf, type PartitionState } from './decide.ts'
 import { waitForAbort, Shares, type Share } from './shares.ts'
 import {
@@ -140,7 +139,7 @@ export class Partitioner {
       onFailed: (error) => failed.abort(error),
     })
     this.#shares = shares
-    const group = new Group(this.#client, below(this.path, 'members'), { settleMs })
+    const group = new Group(this.#client, childPath(this.path, 'members'), { settleMs })
     try {
       await this.#follow(group, shares, settleMs, stopped)
     } catch (error) {

@@ -1,10 +1,9 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import { LostError } from '../handles/lost.ts'
 import type { Handle, LockHandle, RecipeOptions } from '../handles/types.ts'
 import { Mutex } from '../mutex/mutex.ts'
 import { encodeName } from '../support/name-codec.ts'
-import { below } from '../support/paths.ts'
 import { delay } from '../support/delay.ts'
 import { assignmentChange, type Phase } from './decide.ts'
 
@@ -97,7 +96,11 @@ export class Shares {
 
   async #holdItem(item: string, state: ItemState): Promise<void> {
     const { stop } = state
-    const mutex = new Mutex(this.#client, below(this.#path, `locks/${encodeName(item)}`), this.#options.lock)
+    const mutex = new Mutex(
+      this.#client,
+      childPath(this.#path, `locks/${encodeName(item)}`),
+      this.#options.lock,
+    )
     const held = await mutex.acquire({ signal: stop.signal })
     const lost = (): void => stop.abort(held.signal.reason)
     held.signal.addEventListener('abort', lost)

@@ -1,12 +1,11 @@
 import { MultiError, ZooKeeperError, type Client, type Stat, type StateChange } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { nameOf, withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchHorizon } from '../handles/horizon.ts'
 import { LostError, type LostReason } from '../handles/lost.ts'
 import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { checkOptions, milliseconds } from '../support/checks.ts'
 import { delay } from '../support/delay.ts'
-import { nameOf } from '../support/paths.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
 
 const nacking = { delayMs: milliseconds }

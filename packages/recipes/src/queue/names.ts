@@ -1,6 +1,6 @@
 import { UsageError } from '@zabra/client/core'
+import { childPath } from '@zabra/client/recipe-kit'
 import { decodeName, encodeName } from '../support/name-codec.ts'
-import { below } from '../support/paths.ts'
 
 /** An item, as parsed from its name. */
 export interface Item {
@@ -66,21 +66,21 @@ export function queueLayout(path: string, naming: QueueNaming): QueueLayout {
   return naming === 'kazoo'
     ? {
         ...common,
-        items: below(path, 'entries'),
-        claims: below(path, 'taken'),
+        items: childPath(path, 'entries'),
+        claims: childPath(path, 'taken'),
         ...kazooNames,
         parents: 'persistent',
       }
-    : { ...common, items: below(path, 'items'), claims: below(path, 'claims'), ...ownNames }
+    : { ...common, items: childPath(path, 'items'), claims: childPath(path, 'claims'), ...ownNames }
 }
 
 const siblingFolders = (folder: string) =>
   ({
-    dead: below(folder, 'dead'),
-    marks: below(folder, 'marks'),
-    line: below(folder, 'line'),
-    putters: below(folder, 'putters'),
-    gate: below(folder, 'gate'),
+    dead: childPath(folder, 'dead'),
+    marks: childPath(folder, 'marks'),
+    line: childPath(folder, 'line'),
+    putters: childPath(folder, 'putters'),
+    gate: childPath(folder, 'gate'),
     parents: 'container',
   }) as const
 

@@ -1,10 +1,10 @@
 import { BadVersionError, ConnectionLossError, NoNodeError, type Client, type Stat } from '@zabra/client/core'
+import { nameOf } from '@zabra/client/recipe-kit'
 import type { Abortable, Naming } from '../handles/types.ts'
 import { Notifier } from '../lock-queue/notifier.ts'
 import { contendersInOrder, createParser } from '../lock-queue/contenders.ts'
 import { LockQueue } from '../lock-queue/lock-queue.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
-import { nameOf } from '../support/paths.ts'
 import { writeRequest, type RevokeRequest } from './request.ts'
 import {
   abortable,

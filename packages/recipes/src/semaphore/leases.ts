@@ -1,6 +1,6 @@
 import { UsageError } from '@zabra/client/core'
+import { childPath } from '@zabra/client/recipe-kit'
 import type { Naming } from '../handles/types.ts'
-import { below } from '../support/paths.ts'
 
 /** Returns how many permits a lease stands for; 0 if the name is no lease. A lease of Curator stands for one. */
 export function permitsOf(name: string): number {
@@ -24,7 +24,7 @@ export function semaphoreLayout(path: string, naming: Naming): SemaphoreLayout {
     throw new UsageError('Expected a path below the root with the naming kazoo')
   return naming === 'kazoo'
     ? { leases: path, queue: `${path}-__lock__` }
-    : { leases: below(path, 'leases'), queue: below(path, 'locks') }
+    : { leases: childPath(path, 'leases'), queue: childPath(path, 'locks') }
 }
 
 /**

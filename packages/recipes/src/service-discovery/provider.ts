@@ -1,7 +1,6 @@
 import type { Client, Codec } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
-import { below } from '../support/paths.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import {
   aFunction,
@@ -80,7 +79,7 @@ export class ServiceProvider<T> implements AsyncDisposable {
   /** Returns all known instances, including disabled ones and those that are down, sorted by id. */
   all(): readonly Instance<T>[] {
     const known = (this.#cache.children(this.#path) ?? []).flatMap((name) => {
-      const instance = this.#cache.get(below(this.#path, name))?.value
+      const instance = this.#cache.get(childPath(this.#path, name))?.value
       return instance === undefined ? [] : [instance]
     })
     return known.filter(this.#filter).sort((a, b) => (a.id < b.id ? -1 : 1))

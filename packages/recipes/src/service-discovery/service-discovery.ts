@@ -8,14 +8,13 @@ import {
   type Codec,
   type CreateMode,
 } from '@zabra/client/core'
-import { withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { NodeConflictError, PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { orAborted, withLimits } from '../support/limits.ts'
-import { below } from '../support/paths.ts'
 import { ignoreFailure, isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
 import { providerRules, ServiceProvider, type ProviderOptions } from './provider.ts'
@@ -124,7 +123,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     checkArgument('serviceDiscovery.instances', 'a name', name, text)
     const path = this.#pathOf(name)
     const children = await this.#children(path, options)
-    const found = children.map((child) => this.#read(below(path, child), options))
+    const found = children.map((child) => this.#read(childPath(path, child), options))
     const instances = (await Promise.all(found)).filter((instance) => instance !== undefined)
     return instances.sort((a, b) => (a.id < b.id ? -1 : 1))
   }
@@ -206,7 +205,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
         )
       }
     }
-    return below(this.path, names.join('/'))
+    return childPath(this.path, names.join('/'))
   }
 }
 

@@ -8,10 +8,9 @@ import {
   type WriteOp,
   type WriteResult,
 } from '@zabra/client/core'
-import { abortError } from '@zabra/client/recipe-kit'
+import { abortError, parentOf } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError } from './ambiguous-result.ts'
 import { orInDoubt } from './in-doubt.ts'
-import { parentOf } from './paths.ts'
 import {
   ignoreFailure,
   isNewSession,

@@ -1,5 +1,5 @@
 import type { Stat } from '@zabra/client/core'
-import { below, nameOf, parentOf } from '../support/paths.ts'
+import { childPath, nameOf, parentOf } from '@zabra/client/recipe-kit'
 
 /** A cached znode. */
 export interface Entry<T> {
@@ -95,7 +95,7 @@ export class EntryTable<T> {
 
   /** Appends the changes to one list: passing those of a large subtree as arguments would exceed the limit of a call. */
   #remove(path: string, gone: NodeChange<T>[]): void {
-    for (const name of this.#children.get(path) ?? []) this.#remove(below(path, name), gone)
+    for (const name of this.#children.get(path) ?? []) this.#remove(childPath(path, name), gone)
     this.#forgetHeld(path)
     this.#unreadable.delete(path)
     this.#children.delete(path)

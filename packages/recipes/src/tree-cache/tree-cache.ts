@@ -12,11 +12,17 @@ import {
   type Watcher,
   type WatchedEvent,
 } from '@zabra/client/core'
-import { AsyncQueue, onAbort, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import {
+  AsyncQueue,
+  childPath,
+  onAbort,
+  parentOf,
+  withCodecErrors,
+  withoutTimeout,
+} from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { isFinished, undefinedIfMissing } from '../support/retry.ts'
 import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
-import { below, parentOf } from '../support/paths.ts'
 import { visitConcurrently } from '../support/visit-concurrently.ts'
 import { depthBelow, EntryTable, type Entry, type NodeChange } from './entries.ts'
 import {
@@ -313,7 +319,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     const { depth = Infinity } = this.#options
     if (depthBelow(this.root, path)! >= depth) return []
     const list = await this.#limiter.run(() => undefinedIfMissing(this.#client.getChildren(path)))
-    return (list?.children ?? []).map((name) => below(path, name)).filter((each) => this.#keeps(each))
+    return (list?.children ?? []).map((name) => childPath(path, name)).filter((each) => this.#keeps(each))
   }
 
   /** Reads a znode until the result is not older than its last event. Returns true when it exists. */

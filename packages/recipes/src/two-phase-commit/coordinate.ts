@@ -1,5 +1,5 @@
 import { utf8, UsageError, type Bytes, type Client, type Data } from '@zabra/client/core'
-import { abortError, onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
+import { abortError, childPath, onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
@@ -7,7 +7,6 @@ import { ignoreFailure } from '../support/retry.ts'
 import { toBytes } from '../support/to-bytes.ts'
 import { uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName } from '../support/name-codec.ts'
-import { below } from '../support/paths.ts'
 import { COORDINATOR, decide, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 import { decodeRecord, Transaction, voteOf } from './transaction.ts'
 
@@ -35,7 +34,7 @@ export async function decideTransaction(
   if (participants.length === 0 || new Set(participants).size < participants.length) {
     throw new UsageError('Expected different participants, at least one', { path })
   }
-  const transaction = new Transaction(client, below(path, `tx-${uniqueName(client)}`))
+  const transaction = new Transaction(client, childPath(path, `tx-${uniqueName(client)}`))
   const record: TransactionRecord = {
     state: 'voting',
     participants,

@@ -1,12 +1,11 @@
 import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchChildren } from '../tree-cache/watchers.ts'
 import { ignoreFailure, isFinished, retryInNewSession } from '../support/retry.ts'
 import { checkArgument, oneOf } from '../support/checks.ts'
 import { delay } from '../support/delay.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
 import { encodeName } from '../support/name-codec.ts'
-import { below } from '../support/paths.ts'
 import { watchUntil } from '../support/watch.ts'
 import { coordinate, fromBase64 } from './coordinate.ts'
 import { COORDINATOR, type Decision, type TransactionRecord, type Vote } from './decide.ts'
@@ -64,7 +63,7 @@ export function participate(
   const over = (error: unknown): boolean => error instanceof AbortedError || isFinished(client)
   const begin = (name: string): void => {
     const gone = new AbortController()
-    const done = new Site(client, below(path, name), site, handlers, stop.signal)
+    const done = new Site(client, childPath(path, name), site, handlers, stop.signal)
       .run(gone.signal)
       .catch((error: unknown) => {
         if (!over(error)) reportFailure(handlers, error, name)

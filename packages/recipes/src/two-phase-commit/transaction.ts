@@ -9,7 +9,7 @@ import {
   type Stat,
   type WriteOp,
 } from '@zabra/client/core'
-import { withoutTimeout } from '@zabra/client/recipe-kit'
+import { nameOf, parentOf, withoutTimeout } from '@zabra/client/recipe-kit'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
   isNewSession,
@@ -19,7 +19,6 @@ import {
   retryUntilKnown,
 } from '../support/retry.ts'
 import { encodeName } from '../support/name-codec.ts'
-import { nameOf, parentOf } from '../support/paths.ts'
 import { COORDINATOR, isDone, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 
 const codec = json<TransactionRecord>()

@@ -8,15 +8,13 @@ import {
   decodeLoggedTxn,
   DivergenceError,
   hasNonAsciiPaths,
+  isLargePayload,
   isSuccessor,
   RecoveryError,
   type RawTxn,
   type Recovery,
 } from '../persistence/index.ts'
 import type { ReceivedSnapshot } from './snapshot-receiver.ts'
-
-/** A transaction of at least this many bytes is decoded in steps. */
-const LARGE_BYTES = 8192
 
 /** Holds the tree in memory and its sessions, and whether the files contain the same. */
 export class TreeState {
@@ -84,7 +82,7 @@ export class TreeState {
    * applied at once.
    */
   applyInSteps(payload: Uint8Array): Generator<void> | undefined {
-    if (payload.length >= LARGE_BYTES) return this.#decodeInSteps(payload)
+    if (isLargePayload(payload)) return this.#decodeInSteps(payload)
     const logged = decodeLoggedTxn(new Reader(payload))
     if (appliesInSteps(this.tree, logged.txn)) return this.#applyInSteps(logged)
     this.#apply(logged)

@@ -522,6 +522,7 @@ export class LearnerRole implements ActiveRole {
 
   /** Disconnects the clients before the role ends, which waits for what the disk is doing. */
   #stopServing(reason: string): void {
+    if (this.#isCutOff) return
     this.#isCutOff = true
     this.#clients?.disconnect(`Closed: this server does not follow any more (${reason})`)
   }

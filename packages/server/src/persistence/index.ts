@@ -7,6 +7,7 @@ export {
   decodeInSteps,
   decodeLoggedTxn,
   encodeLoggedTxn,
+  isLargePayload,
   encodePayloadInSteps,
   TXN_DIGEST_VERSION,
 } from './txn-codec.ts'

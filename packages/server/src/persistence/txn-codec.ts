@@ -182,7 +182,6 @@ export function* decodeInSteps(reader: Reader, paths?: PathLookup, step = STEP):
   return { header, txn, digest: decodeDigest(reader) }
 }
 
-/** A transaction of at least this many bytes is decoded in steps. */
 const LARGE_BYTES = 8192
 /** Smaller ones that are checked at once. */
 const CHECKED_AT_ONCE = 16
@@ -211,7 +210,8 @@ function* checkInSteps(payloads: readonly Uint8Array[], paths: PathLookup, reade
   }
 }
 
-const isLargePayload = (payload: Uint8Array): boolean => payload.length >= LARGE_BYTES
+/** Returns whether a transaction is so large that it is decoded in steps. */
+export const isLargePayload = (payload: Uint8Array): boolean => payload.length >= LARGE_BYTES
 
 function decodeHeader(reader: Reader): LoggedTxn['header'] {
   const sessionId = reader.long()

@@ -11,7 +11,7 @@ import { RingBuffer } from '../core/ring-buffer.ts'
 import { SessionMap } from '../core/session-map.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
-import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
+import { decodeInSteps, decodeLoggedTxn, isLargePayload } from '../persistence/index.ts'
 import { LOCAL_ROUTE, movedSessionCheck, SessionRoutes, type SessionRoute } from './session-routes.ts'
 import { LONG_PATH, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type {
@@ -81,9 +81,6 @@ interface PendingRequest {
   /** The ascending indexes of the parts of a multi that get the result of create2. */
   readonly create2Parts: readonly number[]
 }
-
-/** A transaction of at least this many bytes is decoded in steps. */
-const LARGE_BYTES = 8192
 
 const EMPTY = new Uint8Array(0)
 const NONE: readonly number[] = []
@@ -376,7 +373,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   /** Applies a committed transaction, or returns the steps of one that may be large. */
   #apply(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
     if (this.#hasEnded) return undefined
-    if (payload.length >= LARGE_BYTES) return this.#decodeInSteps(zxid, payload)
+    if (isLargePayload(payload)) return this.#decodeInSteps(zxid, payload)
     const { tree, watchNotifier } = this.#options
     const logged = this.#validate(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
     if (logged === undefined) return undefined

@@ -1,4 +1,4 @@
-import { join } from '../../session/paths.ts'
+import { childPath } from '@zabra/protocol'
 import type { Client } from '@zabra/client'
 import { statLines } from '../../text/stat.ts'
 import type { ShellCommand, ShellContext } from '../command.ts'
@@ -25,7 +25,7 @@ export const ls: ShellCommand = {
 /** Prints descendants in the order of ZooKeeper's shell: all children of a node, then the subtree of each. */
 async function printDescendants(shell: ShellContext, zk: Client, path: string): Promise<void> {
   shell.signal.throwIfAborted()
-  const paths = (await zk.getChildren(path)).children.toSorted().map((name) => join(path, name))
+  const paths = (await zk.getChildren(path)).children.toSorted().map((name) => childPath(path, name))
   for (const child of paths) shell.out(child)
   for (const child of paths) await printDescendants(shell, zk, child)
 }
