@@ -45,6 +45,8 @@ const WORKS = ['set', 'create', 'mixed'] as const
 const SERVERS = 3
 const TURNS = 8
 const PROBE_MS = 1000
+/** Pairs of servers of which one has an audit log from its start. */
+const AUDIT_PAIRS = 24
 /** Paths that are read each so many milliseconds for a minute, and what the answers may take, in milliseconds. */
 const PROBES = [
   { path: '/metrics', everyMs: 1000, limit: 20 },
@@ -234,6 +236,59 @@ function noteCosts({ note }: CaseContext, work: string, results: Results): void 
   }
 }
 
+/** Measures sets on a new server, once it has compiled what they need. */
+async function measureSets(
+  { start, options }: CaseContext,
+  settings: Readonly<Record<string, string>>,
+): Promise<Measured> {
+  const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-audit-'))
+  const audit = { 'audit.file': join(folder, 'audit.log'), 'audit.events': AUDIT.audits!, ...settings }
+  const peer = await start({ folder, settings: audit })
+  try {
+    await load(peer.servers, '-m', 'set', ...loadArgs({ ...options, seconds: 2 }))
+    return await measure(peer, 'set', options)
+  } finally {
+    await peer.stop()
+  }
+}
+
+/** Returns the mean of some shares and its standard error, both in percent. */
+function meanOf(shares: readonly number[]): { readonly mean: number; readonly error: number } {
+  const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length
+  const squares = shares.reduce((sum, share) => sum + (share - mean) ** 2, 0)
+  return { mean: 100 * mean, error: 100 * Math.sqrt(squares / (shares.length - 1) / shares.length) }
+}
+
+const auditCost: Case = {
+  name: 'audit-cost',
+  about:
+    'what an audit log costs sets on servers that have it from their start, by 24 pairs of servers; some eight minutes with --seconds 3',
+  only: 'zabra',
+  isLong: true,
+  run: async (context) => {
+    const pairs: { without: Measured; audited: Measured }[] = []
+    const measureWith = (isAudited: boolean): Promise<Measured> =>
+      measureSets(context, { 'audit.enable': String(isAudited) })
+    for (let pair = 0; pair < AUDIT_PAIRS; pair++) {
+      // Each is the first in half of the pairs.
+      const isAuditedFirst = pair % 2 === 1
+      const first = await measureWith(isAuditedFirst)
+      const second = await measureWith(!isAuditedFirst)
+      pairs.push(isAuditedFirst ? { without: second, audited: first } : { without: first, audited: second })
+    }
+    for (const [name, costOfPair] of [
+      ['throughput lost by', ({ without, audited }) => 1 - audited.perSecond / without.perSecond],
+      ['main thread for', ({ without, audited }) => audited.mainThread / without.mainThread - 1],
+      ['processor time for', ({ without, audited }) => audited.cpu / without.cpu - 1],
+    ] satisfies [string, (pair: (typeof pairs)[number]) => number][]) {
+      const { mean, error } = meanOf(pairs.map(costOfPair))
+      const figure = { unit: '%', better: 'lower' } as const
+      context.note({ ...figure, name: `set ${name} an audit log`, limit: AUDIT.limit! }, mean)
+      context.note({ ...figure, name: `set ${name} an audit log, standard error` }, error)
+    }
+  },
+}
+
 /**
  * Reads a path each so many milliseconds, over one connection, until it is stopped. Resolves to how long each read took, in milliseconds;
  * one that was due during the read before counts from then.
@@ -409,4 +464,4 @@ export async function backUp(port: number): Promise<void> {
   }
 }
 
-export const operateCases: readonly Case[] = [cost, probes, holds]
+export const operateCases: readonly Case[] = [cost, auditCost, probes, holds]
