@@ -93,7 +93,7 @@ const FINALIZE_PATH = '/api/v1/cluster/finalize'
 const FINALIZE_HELP = `
 --admin names the leader, which zabra cluster status shows. All members have to be connected and at the level.
 It cannot be undone: a member that runs Apache ZooKeeper or an earlier release is refused afterwards.
-docs/upgrade.md has the steps of an upgrade.`
+https://github.com/zabra/zabra/blob/main/docs/upgrade.md has the steps of an upgrade.`
 
 async function finalize(context: Context, flags: FinalizeFlags): Promise<void> {
   const { io, options } = context

@@ -113,7 +113,8 @@ const EXIT_ERRORS = 2
 const HELP = `
 Give what there is to check: --config, --migrate, --data, --downgrade, --admin, --target; this machine is always checked.
 --admin takes the HTTP ports of several servers, separated by commas, and compares them.
-Exits with 0 without findings or with information alone, 1 with warnings, 2 with errors. docs/doctor.md explains each finding.`
+Exits with 0 without findings or with information alone, 1 with warnings, 2 with errors.
+https://github.com/zabra/zabra/blob/main/docs/doctor.md explains each finding.`
 
 async function* examine(context: Context, flags: Flags): AsyncGenerator<Finding> {
   const { io } = context

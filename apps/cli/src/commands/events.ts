@@ -36,8 +36,10 @@ export const events: CommandModule = (program, context) => {
 }
 
 const HELP = `
-A server keeps its last 512 events. The ids are those of its log (docs/log-events.md). With --follow
-the command connects again where it was after the connection was lost, and says what was missed.`
+A server keeps its last 512 events. The ids are those of its log:
+https://github.com/zabra/zabra/blob/main/docs/log-events.md
+With --follow the command connects again where it was after the connection was lost, and says what was
+missed.`
 
 async function follow(context: Context, flags: Flags): Promise<void> {
   const { io } = context

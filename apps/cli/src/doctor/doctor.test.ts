@@ -588,11 +588,13 @@ describe('zabra doctor --migrate', () => {
     expect(json.out).not.toContain('data-elsewhere')
   })
 
-  it('names the page to read, and asks for the machine of the data where there is none', async () => {
+  it('gives the address of the page to read, and asks for the machine of the data where there is none', async () => {
     const config = join(folder(), 'zoo.cfg')
     writeFileSync(config, `dataDir=${join(folder(), 'none')}\nclientPort=2181\n`)
     const { out } = await stage.run(['doctor', '--migrate', config])
-    expect(out).toMatch(/warning data-elsewhere: .*no data is there\n {2}.* \(docs\/migrate\.md\)/)
+    expect(out).toMatch(
+      /warning data-elsewhere: .*no data is there\n {2}.* \(https:\/\/github\.com\/zabra\/zabra\/blob\/main\/docs\/migrate\.md\)/,
+    )
   })
 
   it('names entries of access lists that mean nothing, or a Kerberos principal', async () => {

@@ -121,12 +121,15 @@ export interface Finding {
   readonly where: string
   readonly evidence: string
   readonly remedy: string
-  /** The page that explains it, from the root of the repository. */
+  /** The address of the page that explains it. */
   readonly page: string
 }
+
+/** Where the pages are for all: no package has them. */
+const DOCS = 'https://github.com/zabra/zabra/blob/main/docs/'
 
 /** Returns a finding with the severity and the page of its id. */
 export function finding(id: FindingId, where: string, evidence: string, remedy: string): Finding {
   const [severity, page] = FINDINGS[id]
-  return { id, severity, where, evidence, remedy, page: `docs/${page}` }
+  return { id, severity, where, evidence, remedy, page: DOCS + page }
 }

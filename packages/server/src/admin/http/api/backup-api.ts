@@ -118,7 +118,7 @@ async function refusalOf({ message }: RestoreRefusal, call: ApiCall): Promise<st
   const { role, leader } = call.target
   if (leader === undefined || (role !== 'following' && role !== 'observing')) return message
   const advice =
-    'Let Zabra servers take the place of all members that run it (docs/migrate.md), or restore to the folder of each while none runs (zabra restore --to).'
+    'Let Zabra servers take the place of all members that run it (https://github.com/zabra/zabra/blob/main/docs/migrate.md), or restore to the folder of each while none runs (zabra restore --to).'
   return `Only the leader replaces data. ${await leaderAdvice(call, advice)}`
 }
 

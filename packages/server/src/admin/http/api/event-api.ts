@@ -46,7 +46,7 @@ function openStream({ request: { query, headers }, eventStreams }: ApiCall): Htt
     return problem(
       400,
       'There is no such type of events',
-      `Expected ids of docs/log-events.md, such as server.role, or parts: ${LOG_PARTS.join(', ')}; got ${JSON.stringify(unknown.slice(0, 100))}.`,
+      `Expected ids of https://github.com/zabra/zabra/blob/main/docs/log-events.md, such as server.role, or parts: ${LOG_PARTS.join(', ')}; got ${JSON.stringify(unknown.slice(0, 100))}.`,
     )
   const body = eventStreams.open({
     // A browser that connects again repeats the query, and knows better.

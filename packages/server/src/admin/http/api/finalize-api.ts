@@ -89,6 +89,6 @@ const notLeading = async (call: ApiCall): Promise<HttpResponse> =>
     'The server does not lead',
     await leaderAdvice(
       call,
-      'No level can be finalized while a member runs it: replace each such member by a Zabra server (docs/migrate.md), then ask the leader.',
+      'No level can be finalized while a member runs it: replace each such member by a Zabra server (https://github.com/zabra/zabra/blob/main/docs/migrate.md), then ask the leader.',
     ),
   )
