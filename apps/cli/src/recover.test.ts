@@ -151,6 +151,49 @@ describe('zabra recover force', () => {
 })
 
 describe('zabra recover adopt', () => {
+  /** Copies the data, with their logs in a folder of their own. */
+  const splitData = (name: string): { split: string; logs: string } => {
+    const [split, logs] = [join(stage.folder, name), join(stage.folder, `${name}-logs`)]
+    cpSync(data, split, { recursive: true })
+    mkdirSync(join(logs, 'version-2'), { recursive: true })
+    for (const log of readdirSync(join(split, 'version-2')).filter((file) => file.startsWith('log.')))
+      renameSync(join(split, 'version-2', log), join(logs, 'version-2', log))
+    return { split, logs }
+  }
+
+  it('takes the folder of the logs from the zoo.cfg of the member', async () => {
+    const { split, logs } = splitData('adopt-configured')
+    // From before the logs were in a folder of their own.
+    mkdirSync(join(split, 'version-2', 'set-aside'))
+    writeFileSync(join(split, 'version-2', 'set-aside', '1.log.1'), '')
+    const own = join(stage.folder, 'adopted.cfg')
+    writeFileSync(own, `dataDir=${split}\ndataLogDir=${logs}\nserver.1=127.0.0.1:1:2\n`)
+    const { code, err } = await run('recover', 'adopt', split, '--config', own, '--yes')
+    expect([code, err]).toEqual([0, expect.stringContaining('add it there, and start it')])
+    expect(readdirSync(join(logs, 'version-2'))).toEqual(['set-aside'])
+    expect(readdirSync(join(split, 'version-2')).toSorted()).toEqual(['distrusted', 'set-aside'])
+  })
+
+  it('does not take the logs of the server of this machine for those of a copy from another one', async () => {
+    const { split, logs } = splitData('adopt-copy')
+    const own = join(stage.folder, 'copied.cfg')
+    writeFileSync(own, `dataDir=/var/lib/zookeeper\ndataLogDir=${logs}\nserver.1=127.0.0.1:1:2\n`)
+    const { code, err } = await run('recover', 'adopt', split, '--config', own, '--yes')
+    expect([code, err]).toEqual([2, expect.stringContaining(`which its zoo.cfg says is ${logs}`)])
+    expect(readdirSync(join(logs, 'version-2'))).not.toContain('set-aside')
+  })
+
+  it('asks for the folder of the logs where only old ones are set aside, and a server went on from there', async () => {
+    const { split } = splitData('adopt-went-on')
+    const folder = join(split, 'version-2')
+    mkdirSync(join(folder, 'set-aside'))
+    writeFileSync(join(folder, 'set-aside', '1.log.1'), '')
+    const snapshot = readdirSync(folder).find((name) => name.startsWith('snapshot.'))!
+    cpSync(join(folder, snapshot), join(folder, 'snapshot.ffffffffff'))
+    const { code, err } = await run('recover', 'adopt', split, '--yes')
+    expect([code, err]).toEqual([2, expect.stringContaining('(dataLogDir) with --log-folder')])
+  })
+
   it('leaves no log behind in a folder of its own', async () => {
     const [split, logs] = ['adopt-split', 'adopt-logs'].map((name) => join(stage.folder, name))
     cpSync(data, split!, { recursive: true })

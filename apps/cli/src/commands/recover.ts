@@ -15,8 +15,8 @@ import {
 } from '@zabra/server/files'
 import { silentLogger } from '@zabra/runtime'
 import { InvalidArgumentError, Option } from 'commander'
-import { join } from 'node:path'
-import { readFileArg } from '../arguments.ts'
+import { join, resolve } from 'node:path'
+import { readTextArg } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { requireDataFolder, withDataLocks } from '../files/find-files.ts'
@@ -82,7 +82,7 @@ export const recover: CommandModule = (program, context) => {
     )
     .argument('<folder>', 'the data folder (dataDir) that zabra recover plan names')
     .requiredOption('--members <ids>', 'the ids of the members that go on, such as 4 or 4,5', memberIds)
-    .option('--config <zoo.cfg>', 'the addresses of the members, where the data do not name them')
+    .option('--config <zoo.cfg>', 'the zoo.cfg of the member: the addresses of the members, and the folder of its logs (dataLogDir)')
     .option('--although-a-quorum-answers', 'do it although other members run that are a quorum')
     .option('--yes', 'do it; it is explained only otherwise')
     .addHelpText('after', FORCE_HELP)
@@ -92,6 +92,7 @@ export const recover: CommandModule = (program, context) => {
     .command('adopt')
     .description('empty a stopped member, so that it may join an ensemble that was recovered without it')
     .argument('<folder>', 'the data folder (dataDir) of the former member')
+    .option('--config <zoo.cfg>', 'the zoo.cfg of the member, which names the folder of its logs (dataLogDir)')
     .option('--yes', 'do it; it is explained only otherwise')
     .action((folder: string, flags: AdoptFlags) => adopt(context, folder, flags, logFolders()?.at(-1)))
 }
@@ -176,20 +177,22 @@ members that are a quorum of the former ensemble could serve clients beside it. 
 comes back, run zabra recover adopt on its data folder; then add it as a new member.`
 
 interface AdoptFlags {
+  readonly config?: string
   readonly yes?: boolean
 }
 
 async function adopt(
   { io, options }: Context,
   folder: string,
-  { yes }: AdoptFlags,
+  { config, yes }: AdoptFlags,
   logFolder: string | undefined,
 ): Promise<void> {
   const tools = toolsOf(io)
   if (await isNew(io, folder))
     return print(io, `${folder} has no data: add the member to the recovered ensemble, and start it.`)
   const dataDir = await requireDataFolder(tools.disk, folder, ADVICE)
-  const dataLogDir = await logFolderOf(io, dataDir, logFolder)
+  const configured = config === undefined ? undefined : foldersIn(readTextArg(config))
+  const dataLogDir = await logFolderOf(io, dataDir, logFolder, configured)
   if (yes !== true) {
     const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
     return print(
@@ -217,8 +220,8 @@ async function force(
   const {
     configuration: known,
     clientPort = CLIENT_PORT,
-    dataLogDir: configured,
-  } = await readConfiguration(config)
+    folders: configured,
+  } = readConfiguration(config)
   const dataLogDir = await logFolderOf(io, dataDir, logFolder, configured)
   const { json } = options()
   const tools = toolsOf(io)
@@ -304,40 +307,62 @@ async function isNew({ platform: { disk } }: Context['io'], dataDir: string): Pr
   return (await disk.list(dataDir)).every((name) => name === 'myid')
 }
 
+/** The folders of a zoo.cfg whose logs are in another one than the snapshots. */
+interface SplitFolders {
+  readonly dataDir: string | undefined
+  readonly dataLogDir: string
+}
+
 /**
- * Returns the folder of the logs, which is that of the snapshots unless another one is named. Rejects with a `UsageError` where it has none
- * while they may be elsewhere: all that followed the last snapshot would be lost without a word, or stay behind where a server reads it.
+ * Returns the folder of the logs: the one that is named, else that of the zoo.cfg of this data folder, else the folder of the snapshots.
+ * Rejects with a `UsageError` where they may be elsewhere: all that followed the last snapshot would be lost without a word, or stay
+ * behind where a server reads it.
  */
 async function logFolderOf(
   io: Context['io'],
   dataDir: string,
   named: string | undefined,
-  configured?: string,
+  configured?: SplitFolders,
 ): Promise<string> {
-  if (named !== undefined) return requireDataFolder(io.platform.disk, named, LOG_ADVICE)
-  if (!(await lacksLogs(io, dataDir, configured === undefined))) return dataDir
-  const where = configured === undefined ? '' : `, which its zoo.cfg says is ${configured}`
-  throw new UsageError(
-    `Expected logs in ${dataDir}, got none. Name the folder of the logs (dataLogDir${where}) with --log-folder: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --log-folder ${dataDir}.`,
-  )
+  const { disk } = io.platform
+  if (named !== undefined) return requireDataFolder(disk, named, LOG_ADVICE)
+  if (configured !== undefined) {
+    // The folder may be a copy from another machine: what has the same name here is of another server then.
+    const isOwn = resolve(configured.dataDir ?? '') === resolve(dataDir)
+    if (isOwn && (await disk.exists(join(configured.dataLogDir, VERSION_FOLDER))))
+      return configured.dataLogDir
+    throw noLogs(
+      dataDir,
+      'the folder of the logs here',
+      `, which its zoo.cfg says is ${configured.dataLogDir}`,
+    )
+  }
+  if (await lacksLogs(io, dataDir)) throw noLogs(dataDir, `logs in ${dataDir}`)
+  return dataDir
 }
 
+const noLogs = (dataDir: string, expected: string, where = ''): UsageError =>
+  new UsageError(
+    `Expected ${expected}, got none. Name the folder of the logs (dataLogDir${where}) with --log-folder: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --log-folder ${dataDir}.`,
+  )
+
+/** Files that are there until a command has set all others aside. */
+const UNFINISHED: ReadonlySet<string> = new Set(['distrusted', 'replacement'])
+
 /**
- * Returns whether a data folder has or had snapshots, and no log. A log that was set aside counts, unless it may be from before the logs
- * were in a folder of their own.
+ * Returns whether a data folder has or had snapshots, and no log. Logs that were set aside count while a command that does so is not
+ * finished, and where it has left one snapshot at most: with more of them a server went on, and its log is elsewhere.
  */
-async function lacksLogs(
-  { platform: { disk } }: Context['io'],
-  dataDir: string,
-  countsFormer = true,
-): Promise<boolean> {
+async function lacksLogs({ platform: { disk } }: Context['io'], dataDir: string): Promise<boolean> {
   const folder = join(dataDir, VERSION_FOLDER)
   if (!(await disk.exists(folder))) return false
   const names = await disk.list(folder)
   const aside = names.includes(SET_ASIDE) ? await disk.list(join(folder, SET_ASIDE)) : []
   const former = aside.map((name) => name.replace(/^\d+\./, ''))
-  const logs = logsIn(countsFormer ? [...names, ...former] : names)
-  return snapshotsIn([...names, ...former]).length > 0 && logs.length === 0
+  const snapshots = snapshotsIn(names)
+  const isUnfinished = names.some((name) => UNFINISHED.has(name))
+  const logs = logsIn(snapshots.length > 1 && !isUnfinished ? names : [...names, ...former])
+  return logs.length === 0 && (snapshots.length > 0 || snapshotsIn(former).length > 0)
 }
 
 /** Returns the id in `myid`, whose member is stopped; undefined without one. */
@@ -351,27 +376,34 @@ async function ownId({ platform: { disk } }: Context['io'], dataDir: string): Pr
 interface KnownConfiguration {
   readonly configuration?: EnsembleConfiguration
   readonly clientPort?: number
-  /** Where it is another folder than that of the snapshots. */
-  readonly dataLogDir?: string
+  readonly folders?: SplitFolders
 }
 
-/** Reads members, client port and folder of the logs of a zoo.cfg, or the members of a dynamic configuration file. */
-async function readConfiguration(file: string | undefined): Promise<KnownConfiguration> {
+/** Returns the value of a key of a zoo.cfg; undefined without one. */
+const valueIn = (text: string, key: string): string | undefined =>
+  new RegExp(`^\\s*${key}\\s*[=:]\\s*(.*?)\\s*$`, 'm').exec(text)?.[1]
+
+/** Returns the folders of a zoo.cfg; undefined where it names none for the logs, or the same. */
+function foldersIn(text: string): SplitFolders | undefined {
+  const [dataDir, dataLogDir] = [valueIn(text, 'dataDir'), valueIn(text, 'dataLogDir')]
+  return dataLogDir === undefined || dataLogDir === dataDir ? undefined : { dataDir, dataLogDir }
+}
+
+/** Reads members, client port and folders of a zoo.cfg, or the members of a dynamic configuration file. */
+function readConfiguration(file: string | undefined): KnownConfiguration {
   if (file === undefined) return {}
-  const text = new TextDecoder().decode(await readFileArg(file))
+  const text = readTextArg(file)
   const lines = text.split(/\r?\n/).filter((line) => /^\s*(?:server|group|weight)\.\d+\s*=/.test(line))
   if (lines.length === 0)
     throw new UsageError(
       `${file}: Expected lines server.N=…, got none. Name the file with the members (dynamicConfigFile).`,
     )
-  const valueOf = (key: string): string | undefined =>
-    new RegExp(`^\\s*${key}\\s*[=:]\\s*(.*?)\\s*$`, 'm').exec(text)?.[1]
-  const port = /^\d{1,5}$/.exec(valueOf('clientPort') ?? '')?.[0]
-  const dataLogDir = valueOf('dataLogDir')
+  const port = /^\d{1,5}$/.exec(valueIn(text, 'clientPort') ?? '')?.[0]
+  const folders = foldersIn(text)
   return {
     configuration: parseConfiguration(lines.join('\n')),
     ...(port === undefined ? {} : { clientPort: Number(port) }),
-    ...(dataLogDir === undefined || dataLogDir === valueOf('dataDir') ? {} : { dataLogDir }),
+    ...(folders === undefined ? {} : { folders }),
   }
 }
 
