@@ -35,7 +35,7 @@ export function parseCommand(
     .argument('[zoo.cfg]', 'a configuration file of Apache ZooKeeper (else ZOOCFG and ZOOCFGDIR, else none)')
     .option(
       '--check-config',
-      'print findings and settings of the configuration, open its key, secret and token files, then exit',
+      'print findings and settings of the configuration, open its key, secret and token files, look whether this user may write to its data folders, then exit',
       false,
     )
     .option('--port <number>', 'port for clients, 0 picks a free one (clientPort)')

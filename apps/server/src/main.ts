@@ -4,6 +4,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { checkFiles, createServer } from '@zabra/server'
 import { raiseInliningLimits } from './compiler.ts'
 import { endProcess } from './end-process.ts'
+import { folderProblems } from './folder-problems.ts'
 import { limitYoungGeneration } from './young-generation.ts'
 import { ExitCode, toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
@@ -46,7 +47,7 @@ let exitCode: number = await run({
     limitYoungGeneration()
     return createServer(settings, { logger, signal })
   },
-  checkFiles,
+  checkFiles: async (settings) => [...folderProblems(settings), ...(await checkFiles(settings))],
   now: () => performance.now(),
   onStop(stop) {
     // With a terminal, SIGHUP means that it was closed: stop. Without one, SIGHUP reloads certificates.

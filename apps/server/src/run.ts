@@ -40,7 +40,7 @@ export interface Host {
   logger(level: LogLevel, format: LogFormat | undefined): Promise<Logger>
   /** Starts a server. Rejects with the reason of `signal` where that ends the start. */
   start(settings: ServerSettings, logger: Logger, signal: AbortSignal): Promise<RunningServer>
-  /** Opens the files that a server opens at its start, and resolves to what it could not use. */
+  /** Opens the files that a server opens at its start, looks at its data folders, and resolves to what it could not use. */
   checkFiles(settings: ServerSettings): Promise<readonly FileProblem[]>
   /** Monotonic time in milliseconds. */
   now(): number

@@ -10,8 +10,8 @@ const introduction = `# Configuration
 <!-- Generated from packages/server/src/settings: run pnpm --filter @zabra/server gen:docs. Do not edit by hand. -->
 
 A Zabra server takes the \`zoo.cfg\` of Apache ZooKeeper, the variables of its launch scripts and of the official container image,
-and the system properties in \`JVMFLAGS\`. \`zabra-server --check-config zoo.cfg\` prints the resulting settings and every
-error in the file, without starting a server.
+and the system properties in \`JVMFLAGS\`. \`zabra-server --check-config zoo.cfg\` prints the resulting settings, every
+error in the file, and the files and folders in it that this user cannot use, without starting a server.
 
 ## Precedence
 
