@@ -200,6 +200,7 @@ export interface Disk {
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
     deviceOf?(path: string): Promise<number>;
+    realPath?(path: string): Promise<string>;
     space(folder: string): Promise<DiskSpace>;
 }
 
@@ -592,6 +593,7 @@ export declare class NodeDisk implements Disk {
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
     deviceOf(path: string): Promise<number>;
+    realPath(path: string): Promise<string>;
     space(folder: string): Promise<DiskSpace>;
 }
 

@@ -1,5 +1,14 @@
 // oxlint-disable no-restricted-imports -- the node disk is tested in a real folder
-import { chmodSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+} from 'node:fs'
 import { platform, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -91,6 +100,14 @@ describe.each(disks)('%s', (_, disk, root) => {
 })
 
 describe('NodeDisk', () => {
+  it.skipIf(platform() === 'win32')('resolves links', async () => {
+    const folder = realpathSync(real)
+    mkdirSync(join(folder, 'linked'))
+    symlinkSync(join(folder, 'linked'), join(folder, 'link'))
+    expect(await new NodeDisk().realPath(join(folder, 'link'))).toBe(join(folder, 'linked'))
+    await expect(new NodeDisk().realPath(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
   it('leaves no file where one that it creates cannot be written, and names that one', async () => {
     const folder = mkdtempSync(join(real, 'full-'))
     const disk = new NodeDisk()

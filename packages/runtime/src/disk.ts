@@ -37,6 +37,8 @@ export interface Disk {
   syncFolder(folder: string): Promise<void>
   /** Resolves to a number of the file system that holds a path. Absent where that is unknown. */
   deviceOf?(path: string): Promise<number>
+  /** Resolves to the path of what is at `path`, without symbolic links. Absent on a disk that has none. */
+  realPath?(path: string): Promise<string>
   /** Resolves to the size of the file system of `folder`, and to what is free for this user, in bytes. */
   space(folder: string): Promise<DiskSpace>
 }

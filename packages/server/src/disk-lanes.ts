@@ -93,6 +93,9 @@ export class DiskLanes {
       ...(disk.deviceOf === undefined
         ? {}
         : { deviceOf: (path) => inLane(path, () => disk.deviceOf!(path)) }),
+      ...(disk.realPath === undefined
+        ? {}
+        : { realPath: (path) => inLane(path, () => disk.realPath!(path)) }),
     }
   }
 }

@@ -4,6 +4,7 @@ import {
   mkdir,
   open,
   readdir,
+  realpath,
   rename,
   rm,
   stat,
@@ -146,6 +147,10 @@ export class NodeDisk implements Disk {
 
   async deviceOf(path: string): Promise<number> {
     return (await attempt('look at', path, () => stat(path))).dev
+  }
+
+  realPath(path: string): Promise<string> {
+    return attempt('look at', path, () => realpath(path))
   }
 
   async space(folder: string): Promise<DiskSpace> {

@@ -171,6 +171,59 @@ describe('lockFolder', () => {
     })
   })
 
+  describe('of a folder whose version-2 is a link', () => {
+    /** Returns a disk on which the version-2 of some folders are links. */
+    const diskWithLinks = async (links: Record<string, string>): Promise<MemoryDisk> => {
+      const disk = new MemoryDisk()
+      for (const folder of ['/a/version-2', '/b/version-2', ...Object.values(links)])
+        await disk.makeFolder(folder)
+      return Object.assign(disk, { realPath: async (path: string) => links[path] ?? path })
+    }
+
+    it.each([
+      ['of two servers to a folder of any name', { '/a/version-2': '/ssd/one', '/b/version-2': '/ssd/one' }],
+      [
+        'of two servers to the same version-2',
+        { '/a/version-2': '/ssd/version-2', '/b/version-2': '/ssd/version-2' },
+      ],
+      ['to that of another server', { '/b/version-2': '/a/version-2' }],
+    ])('is refused to a second server where it is one %s', async (_, links) => {
+      const disk = await diskWithLinks(links)
+      const unlock = await lockFolder(disk, '/a', owner(1), 'a1')
+      await expect(lockFolder(disk, '/b', owner(2, [1]), 'b2')).rejects.toThrow('in use by process 1')
+      await unlock()
+      expect(disk.paths()).toEqual([])
+      await lockFolder(disk, '/b', owner(2, [1]), 'b2')
+      await expect(lockFolder(disk, '/a', owner(1, [2]), 'c3')).rejects.toThrow('in use by process 2')
+    })
+
+    it('is granted to servers whose links lead to folders beside each other', async () => {
+      const disk = await diskWithLinks({ '/a/version-2': '/ssd/one', '/b/version-2': '/ssd/two' })
+      await lockFolder(disk, '/a', owner(1), 'a1')
+      await lockFolder(disk, '/b', owner(2, [1]), 'b2')
+    })
+
+    it('is that of version-2 where this user may not write beside it', async () => {
+      const links = { '/a/version-2': '/ssd/version-2', '/b/version-2': '/ssd/version-2' }
+      const disk = await diskWithLinks(links)
+      disk.injectFault = (call, path) =>
+        call === 'write' && path === '/ssd/zabra.lock' ? { code: 'EACCES' } : undefined
+      await lockFolder(disk, '/a', owner(1), 'a1')
+      expect(disk.paths()).toEqual(['/a/zabra.lock', '/ssd/version-2/zabra.lock'])
+      await expect(lockFolder(disk, '/b', owner(2, [1]), 'b2')).rejects.toThrow('in use by process 1')
+    })
+
+    it('is granted once to a server that reaches the same folder by dataDir and dataLogDir', async () => {
+      const disk = await diskWithLinks({ '/b/version-2': '/a/version-2' })
+      const unlocks = [
+        await lockFolder(disk, '/a', owner(1), 'a1'),
+        await lockFolder(disk, '/b', owner(1), 'a1'),
+      ]
+      for (const unlock of unlocks.toReversed()) await unlock()
+      expect(disk.paths()).toEqual([])
+    })
+  })
+
   it('locks a folder once for a server that names it twice', async () => {
     const disk = await diskWithFolder('/data')
     const first = await lockFolder(disk, '/data', owner(1), 'a1')

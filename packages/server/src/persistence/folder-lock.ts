@@ -1,5 +1,6 @@
 import { DiskError, type Disk } from '@zabra/runtime'
 import { FolderLockedError } from './errors.ts'
+import { VERSION_FOLDER } from './file-names.ts'
 
 const NAME = 'zabra.lock'
 
@@ -20,8 +21,12 @@ const MAX_ENDED = 10
 /** The id of the process, the token, and what tells the process from others with its id. Whatever else a file has, no process runs for it. */
 const FORMAT = /^(-?\d{1,10}) ([\w-]{1,64}) (.{1,100})\n$/
 
+/** What a folder answers in which this user may create no file. */
+const REFUSALS: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS'])
+
 /**
- * Locks the folder for this process and resolves to the function that unlocks it. Takes over the lock of a process that no longer
+ * Locks the folder for this process and resolves to the function that unlocks it. Where its `version-2` is a link, the folder around what
+ * that leads to is locked too, so that two servers which reach the same files share a lock. Takes over the lock of a process that no longer
  * runs, or that ran on another machine. `token` is random and the same for all folders of a server. Rejects with a
  * `FolderLockedError` when the owner runs on this machine. Apache ZooKeeper neither writes nor reads the file (disk-format 2).
  *
@@ -30,6 +35,48 @@ const FORMAT = /^(-?\d{1,10}) ([\w-]{1,64}) (.{1,100})\n$/
  * the lock. One that ends in between leaves its file, which is taken over in the same way.
  */
 export async function lockFolder(
+  disk: Disk,
+  folder: string,
+  owner: LockOwner,
+  token: string,
+): Promise<() => Promise<void>> {
+  const unlock = await lock(disk, folder, owner, token)
+  try {
+    const unlockTarget = await lockTarget(disk, folder, owner, token)
+    return async () => {
+      await unlockTarget()
+      await unlock()
+    }
+  } catch (error) {
+    await unlock()
+    throw error
+  }
+}
+
+/** Locks what a `version-2` that is a link leads to. Resolves to the function that unlocks it. */
+async function lockTarget(
+  disk: Disk,
+  folder: string,
+  owner: LockOwner,
+  token: string,
+): Promise<() => Promise<void>> {
+  const link = `${folder}/${VERSION_FOLDER}`
+  if (disk.realPath === undefined || !(await disk.exists(link))) return async () => {}
+  const target = await disk.realPath(link)
+  // Another server may have the folder around it as its data folder. Folders of other names stand beside those of other servers.
+  const [, around] = /^(.*)[\\/]version-2$/s.exec(target) ?? []
+  if (around === undefined) return lock(disk, target, owner, token)
+  if (around === (await disk.realPath(folder))) return async () => {}
+  try {
+    return await lock(disk, around, owner, token)
+  } catch (error) {
+    // No server of this user has its data there.
+    if (!(error instanceof DiskError) || !REFUSALS.has(error.code)) throw error
+    return lock(disk, target, owner, token)
+  }
+}
+
+async function lock(
   disk: Disk,
   folder: string,
   owner: LockOwner,
