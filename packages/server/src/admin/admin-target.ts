@@ -133,14 +133,15 @@ export interface AdminTarget {
   /** Committed transactions that this server knows of and has not applied. */
   readonly zxidLag: number
   /**
-   * Starts to drain: refuses new sessions and closes the connections of clients at an even rate within `ms`; 0 closes none.
+   * Starts to drain: refuses new sessions and closes the connections of clients at an even rate within `ms`; 0 closes none. The drain ends
+   * after `forMs`, without them with `undrain`.
    */
-  drain(ms: number): void
+  drain(ms: number, forMs?: number): void
   /** Takes the settings anew that are not read each time when they are needed. */
   applySettings(): void
   /** Begins a new part of the window over which metrics report percentiles, also while there is no role. */
   rotateStatistics(): void
-  /** Ends `drain`: accepts sessions again. */
+  /** Ends `drain`: accepts sessions again, unless the server stops. */
   undrain(): void
   /** Asks the leader for a permit to stop within `ms`. */
   requestStop(ms: number): Promise<StopPermitResult>

@@ -10,6 +10,7 @@ export class Drain {
   readonly #clientPorts: ClientPorts
   readonly #clock: Clock
   #cancel: Cancel = () => {}
+  #cancelEnd: Cancel = () => {}
   /** The number of the last step; each goes on over turns of the event loop. */
   #lastStep = 0
 
@@ -31,9 +32,15 @@ export class Drain {
     if (steps > 0) this.#step(steps, connections / steps)
   }
 
+  /** Calls `ended` after `ms`, unless the drain is started anew or stopped before. */
+  endAfter(ms: number, ended: () => void): void {
+    this.#cancelEnd = this.#clock.after(ms, 'end of a drain', ended)
+  }
+
   /** Accepts sessions again. */
   stop(): void {
     this.#cancel()
+    this.#cancelEnd()
     this.#lastStep++
     this.#clientPorts.isDraining = false
   }

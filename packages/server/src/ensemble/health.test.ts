@@ -93,9 +93,43 @@ describe('a drain', () => {
     expect(client.closed).toBe(true)
   })
 
+  it('ends after the time that it is given, since who asked for it may be gone', async () => {
+    await start()
+    await drain('POST', '{"seconds": 3, "for": 10}')
+    await server.advance(9500)
+    expect((await server.http.request('/readyz')).status).toBe(503)
+    await server.advance(600)
+    expect((await server.http.request('/readyz')).status).toBe(200)
+    expect((await server.connect()).session).toBeDefined()
+  })
+
+  it('lasts as long as the last request says', async () => {
+    await start()
+    await drain('POST', '{"for": 10}')
+    await server.advance(8000)
+    await drain('POST', '{"for": 10}')
+    await server.advance(8000)
+    expect((await server.http.request('/readyz')).status).toBe(503)
+    await drain('POST')
+    await server.advance(100_000)
+    expect((await server.http.request('/readyz')).status).toBe(503)
+  })
+
+  it('does not end while the server stops, neither with its time nor by a request', async () => {
+    await start({ stopDrainMs: 5000 })
+    const closed = server.server.close()
+    await drain('POST', '{"for": 1}')
+    await server.advance(2000)
+    expect(await drain('DELETE')).toMatchObject({ status: 200, text: '{"draining":true}\n' })
+    expect((await server.client()).closed).toBe(true)
+    await server.advance(4000)
+    await closed
+  })
+
   it('refuses a body that names no time', async () => {
     await start()
-    for (const body of ['{"seconds": -1}', '{"seconds": "3"}', '[', 'x'.repeat(70_000)])
+    const bodies = ['{"seconds": -1}', '{"seconds": "3"}', '[', 'x'.repeat(70_000)]
+    for (const body of [...bodies, '{"for": 0}', '{"for": 3601}', '{"for": "1m"}'])
       expect(await drain('POST', body)).toMatchObject({
         status: 400,
         headers: { 'content-type': 'application/problem+json' },

@@ -244,8 +244,9 @@ export class Member implements Server, AdminTarget {
     return this.#context.features
   }
 
-  drain(ms: number): void {
+  drain(ms: number, forMs?: number): void {
     this.#drain.start(ms)
+    if (forMs !== undefined) this.#drain.endAfter(forMs, () => this.undrain())
     this.#context.platform.logger.info({ ms }, 'This server drains: it refuses new sessions')
   }
 
@@ -258,7 +259,7 @@ export class Member implements Server, AdminTarget {
   }
 
   undrain(): void {
-    if (!this.#drain.isActive) return
+    if (!this.#drain.isActive || this.isStopping) return
     this.#drain.stop()
     this.#context.platform.logger.info({}, 'This server does not drain any more: it accepts sessions')
   }

@@ -6,7 +6,7 @@ import type { SessionId } from '../../../core/types.ts'
 import { LOG_LEVELS, LOG_PARTS } from '../../../logging/index.ts'
 import { FULL_VERSION } from '../../../version.ts'
 import type { ServerReport } from '../../server-report.ts'
-import { numberIn, readObject } from './json-body.ts'
+import { readObject } from './json-body.ts'
 import { json, problem, withService, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
 import { clusterRoutes } from './cluster-api.ts'
@@ -76,8 +76,11 @@ export const apiRoutes: readonly ApiRoute[] = [
     method: 'POST',
     role: 'operate',
     summary:
-      'Makes the server unready, refuses new sessions, and closes connections within `seconds` of the body.',
-    body: { seconds: { type: 'number', minimum: 0, maximum: MAX_DRAIN_SECONDS, default: 0 } },
+      'Makes the server unready, refuses new sessions, and closes connections within `seconds` of the body. With `for` the drain ends after so many seconds, else by a request.',
+    body: {
+      seconds: { type: 'number', minimum: 0, maximum: MAX_DRAIN_SECONDS, default: 0 },
+      for: { type: 'number', exclusiveMinimum: 0, maximum: MAX_DRAIN_SECONDS },
+    },
     statuses: [200, 400],
     run: drain,
   },
@@ -85,7 +88,7 @@ export const apiRoutes: readonly ApiRoute[] = [
     path: '/api/v1/drain',
     method: 'DELETE',
     role: 'operate',
-    summary: 'Ends a drain.',
+    summary: 'Ends a drain, unless the server stops.',
     statuses: [200],
     run({ target }) {
       target.undrain()
@@ -285,16 +288,20 @@ async function findingsOf({ answers }: ApiCall, server: ServerReport): Promise<H
 
 /** Starts a drain, in which connections are closed within `seconds`; none by default. */
 async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
-  const seconds = await numberIn(request.body, 'seconds', { max: MAX_DRAIN_SECONDS, byDefault: 0 })
-  if (seconds === undefined)
+  const body = await readObject(request.body)
+  const { seconds = 0, for: lasts } = body ?? {}
+  if (body === undefined || !isDrainTime(seconds) || !(lasts === undefined || (isDrainTime(lasts) && lasts > 0)))
     return problem(
       400,
       'The body is not understood',
-      `Expected {"seconds": n} with n from 0 to ${MAX_DRAIN_SECONDS}, or no body.`,
+      `Expected {"seconds": n, "for": m} with n and m up to ${MAX_DRAIN_SECONDS}, m above 0, or no body.`,
     )
-  target.drain(seconds * 1000)
+  target.drain(seconds * 1000, lasts === undefined ? undefined : lasts * 1000)
   return json(200, { draining: target.isDraining })
 }
+
+const isDrainTime = (seconds: unknown): seconds is number =>
+  typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_DRAIN_SECONDS
 
 // Log
 
