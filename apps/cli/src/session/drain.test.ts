@@ -48,7 +48,7 @@ function fail(response: ServerResponse): true {
 }
 
 describe('zabra drain', () => {
-  it('asks for a permit that lasts for the drain and for the stop after it', async () => {
+  it('asks for a permit and a drain that last for the drain and for the stop after it', async () => {
     expect(await drain('--over', '1ms', '--for', '10s')).toMatchObject({
       code: 0,
       out: 'server 1 may be stopped within 10 s\n',
@@ -56,7 +56,7 @@ describe('zabra drain', () => {
     expect(asked).toEqual([
       ['GET /api/v1/self', undefined],
       ['POST /api/v1/stop-permit', { seconds: 11 }],
-      ['POST /api/v1/drain', { seconds: 0.001 }],
+      ['POST /api/v1/drain', { seconds: 0.001, for: 11 }],
     ])
   })
 
@@ -104,7 +104,7 @@ describe('zabra drain', () => {
     const { code, err } = await drain('--over', '0', '--for', '10s')
     expect(code).toBe(9)
     expect(err).toContain(
-      `server 1 has not given it back: unless it has stopped, it may hold the permit for up to 10 s, and refuses sessions until zabra drain --end --admin ${admin}. The server has failed.`,
+      `server 1 has not given it back: unless it has stopped, it may hold the permit and refuse sessions for up to 10 s, or until zabra drain --end --admin ${admin}. The server has failed.`,
     )
   })
 
@@ -125,4 +125,79 @@ describe('zabra drain', () => {
     expect(err).toContain('Expected --over and --for to be an hour together at most')
     expect(asked).toEqual([])
   })
+})
+
+describe('zabra cluster roll', () => {
+  const member = { id: 1, state: 'standalone', participant: true, softwareVersion: null, problem: null }
+  let uptimeMs: number
+  let self: object
+
+  /** Rolls a server whose command ends once the test lets it. */
+  const roll = (ask: (name: string, response: ServerResponse) => boolean): CommandRun => {
+    uptimeMs = 1e9
+    self = {}
+    instead = (name, response) => {
+      const json = (body: object): true => !!response.end(JSON.stringify(body))
+      if (ask(name, response)) return true
+      if (name === 'GET /api/v1/cluster') return json({ leader: 1, failuresLeft: 0, members: [member] })
+      if (name === 'GET /api/v1/self') return json({ id: 1, uptimeMs, ready: true, checks: [], ...self })
+      return false
+    }
+    const command = `${process.execPath} -e "fetch('${admin}/command')"`
+    const argv = ['--admin', admin, '--admin-of', `1=${admin}`, '--over', '0', '--for', '1s']
+    return new CommandRun(['cluster', 'roll', ...argv, '--exec', command], undefined)
+  }
+  const permits = (): number => names().filter((name) => name === 'POST /api/v1/stop-permit').length
+
+  it('renews the permit and the drain while the command lasts longer than they do', async () => {
+    let end = (): void => {}
+    const ended = new Promise<void>((resolve) => (end = resolve))
+    const run = roll((name, response) => {
+      if (name === 'GET /command') return !!ended.then(() => response.end())
+      if (permits() === 3 && name === 'POST /api/v1/drain') {
+        uptimeMs = 0
+        end()
+      }
+      return false
+    })
+    expect(await run.ended).toMatchObject({ code: 0, out: expect.stringContaining('is ready again') })
+    const renewals = asked.filter(([name]) => name.startsWith('POST')).slice(2)
+    expect(renewals).toEqual([
+      ['POST /api/v1/stop-permit', { seconds: 1 }],
+      ['POST /api/v1/drain', { seconds: 0, for: 1 }],
+      ['POST /api/v1/stop-permit', { seconds: 1 }],
+      ['POST /api/v1/drain', { seconds: 0, for: 1 }],
+    ])
+  }, 60_000)
+
+  it('gives back what a renewal has asked of the server that was restarted meanwhile', async () => {
+    const run = roll((name) => {
+      uptimeMs = 0
+      if (name === 'GET /command') self = { stopPermitMs: 500 }
+      if (name === given[1]) self = {}
+      return false
+    })
+    expect(await run.ended).toMatchObject({ code: 0 })
+    expect(names().filter((name) => name.startsWith('DELETE'))).toEqual(given)
+  }, 60_000)
+
+  it('says where the leader does not renew the permit, and goes on', async () => {
+    let end = (): void => {}
+    const ended = new Promise<void>((resolve) => (end = resolve))
+    const run = roll((name, response) => {
+      if (name === 'GET /command') return !!ended.then(() => response.end())
+      if (name !== 'POST /api/v1/stop-permit' || permits() === 1) return false
+      if (permits() === 3) {
+        uptimeMs = 0
+        end()
+      }
+      response.writeHead(409)
+      return !!response.end('{"title": "The quorum needs this server", "detail": "Try again later."}')
+    })
+    const { code, err } = await run.ended
+    expect([code, err.match(/its permit to stop is not renewed: Try again later\./g)]).toEqual([
+      0,
+      ['its permit to stop is not renewed: Try again later.'],
+    ])
+  }, 60_000)
 })

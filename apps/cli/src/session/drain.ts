@@ -14,7 +14,7 @@ const MAX_MS = 3_600_000
 const GIVE_BACK_MS = 5000
 const GIVE_BACK_RETRY_MS = 500
 
-/** Times of a drain, in milliseconds. The permit lasts for `over` and `for` together. */
+/** Times of a drain, in milliseconds. The permit and the drain last for `over` and `for` together. */
 export interface DrainTimes {
   /** How long to wait for the permit. */
   readonly wait: number
@@ -36,7 +36,7 @@ export const withDrainOptions = (command: Command): Command =>
     .addOption(
       timeOption(
         '--for <time>',
-        'how long the stop may take once the connections are closed',
+        'how long the stop may take once the connections are closed; then permit and drain end',
         duration(1000, MAX_MS),
         '2m',
       ),
@@ -59,8 +59,9 @@ export function checkDrainTimes(times: DrainTimes): void {
 }
 
 /**
- * Waits for the permit to stop a server, moves its clients to others, and runs `work`. Where that fails or the program is to end, the
- * permit is given back, or else a note says that the server may hold it.
+ * Waits for the permit to stop a server, moves its clients to others, and runs `work`, for which the permit is renewed. Where that fails or
+ * the program is to end, the permit is given back, or else a note says that the server may hold it. Both end with their time where the
+ * program is killed.
  */
 export async function withPermit(
   context: Context,
@@ -89,12 +90,65 @@ export async function withPermit(
     )
   await awaitPermit(context, times.wait, ask)
   const stop = async (): Promise<void> => {
-    await admin.json('POST', '/api/v1/drain', { body: { seconds: times.over / 1000 } })
+    await admin.json('POST', '/api/v1/drain', { body: { seconds: times.over / 1000, for: seconds } })
     await pause(context.io, times.over)
-    await work()
+    await whileRenewed(context, server, times.for, work)
   }
   await orGiveBack(stop())
 }
+
+/** Runs `work`, and renews the permit and the drain meanwhile, for `forMs` each time. */
+async function whileRenewed(
+  context: Context,
+  server: StoppingServer,
+  forMs: number,
+  work: () => Promise<void>,
+): Promise<void> {
+  const done = new AbortController()
+  const io = { ...context.io, signal: AbortSignal.any([context.io.signal, done.signal]) }
+  // It rejects where the signal ends it, and for no other reason.
+  const renewed = renew({ ...context, io }, server, forMs).catch(() => {})
+  try {
+    await work()
+  } finally {
+    done.abort()
+    await renewed
+  }
+}
+
+/** Renews the permit and the drain of a server until it is restarted. Writes a note where the leader refuses. */
+async function renew(context: Context, server: StoppingServer, forMs: number): Promise<void> {
+  const { io } = context
+  const admin = openAdmin(context, server)
+  const seconds = Math.ceil(forMs / 1000)
+  const begun = performance.now()
+  for (let reason = ''; ;) {
+    await pause(io, forMs / 2)
+    try {
+      // The next process needs no permit.
+      if (isRestarted(await admin.json<Uptime>('GET', '/api/v1/self'), begun)) return
+      const { id, detail = '' } = await admin.json<Permit>('POST', '/api/v1/stop-permit', {
+        body: { seconds },
+        accepts: [200, 409, 503],
+      })
+      if (id !== undefined) await admin.json('POST', '/api/v1/drain', { body: { seconds: 0, for: seconds } })
+      else if (detail !== reason)
+        note(io, safeLine(`server ${server.id}: its permit to stop is not renewed: ${(reason = detail)}`))
+    } catch {
+      // It has stopped, or starts: `work` waits for it.
+      io.signal.throwIfAborted()
+    }
+  }
+}
+
+/** What tells a process of a server from the one before. */
+export interface Uptime {
+  readonly uptimeMs: number
+}
+
+/** Whether a server has started since a time of `performance.now`. */
+export const isRestarted = ({ uptimeMs }: Uptime, since: number): boolean =>
+  uptimeMs <= performance.now() - since
 
 /** Lets a server accept sessions again, and gives its permit to stop back. */
 export async function undrainServer(admin: AdminClient): Promise<void> {
@@ -120,7 +174,7 @@ async function giveBack(context: Context, server: StoppingServer, seconds: numbe
     }
   note(
     io,
-    `${name} has not given it back: unless it has stopped, it may hold the permit for up to ${seconds} s, and refuses sessions until zabra drain --end --admin ${admin.url.origin}. ${reason || `There was no answer within ${GIVE_BACK_MS} ms.`}`,
+    `${name} has not given it back: unless it has stopped, it may hold the permit and refuse sessions for up to ${seconds} s, or until zabra drain --end --admin ${admin.url.origin}. ${reason || `There was no answer within ${GIVE_BACK_MS} ms.`}`,
   )
 }
 

@@ -8,7 +8,15 @@ import type { AdminClient } from './admin-client.ts'
 import { openAdmin, withAdminOption, type AdminFlags } from './admin-options.ts'
 import { safeLine } from '../text/bytes.ts'
 import { printTable } from '../text/table.ts'
-import { checkDrainTimes, withDrainOptions, withPermit, type DrainTimes } from './drain.ts'
+import {
+  checkDrainTimes,
+  isRestarted,
+  undrainServer,
+  withDrainOptions,
+  withPermit,
+  type DrainTimes,
+  type Uptime,
+} from './drain.ts'
 import { planUpgrade, type UpgradedCluster, type UpgradedMember } from './upgrade-plan.ts'
 
 /** Time between two questions whether a member is back, in milliseconds. */
@@ -69,7 +77,8 @@ Observers come first, then followers, the leader last, as zabra upgrade plan has
 first trouble and says how to go on. --admin names any member, for the plan. The HTTP port of each
 member has to be reachable, to drain it and to see that it was restarted: open it to this machine
 (admin.serverAddress), or give tunnels (ssh -L 8081:127.0.0.1:8080 zk1) in --admin-of. The role operate
-is needed. The command has no input; its exit code has to be 0.`
+is needed. The command has no input; its exit code has to be 0. Permit and drain are renewed while it
+runs, and end with their time where this program is killed.`
 
 async function run(context: Context, flags: Flags): Promise<void> {
   const { io, options } = context
@@ -164,15 +173,13 @@ async function runCommand({ io, options }: Context, { id, command }: Step): Prom
 }
 
 /** What a server says of itself. */
-interface Self {
+interface Self extends Uptime {
   readonly id: number
-  readonly uptimeMs: number
   readonly ready: boolean
+  readonly draining: boolean
+  readonly stopPermitMs: number
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
 }
-
-/** Whether a server has started since a time of `performance.now`. */
-const isRestarted = ({ uptimeMs }: Self, begun: number): boolean => uptimeMs <= performance.now() - begun
 
 async function untilReady(
   { io }: Context,
@@ -194,6 +201,9 @@ async function untilReady(
     else if ('detail' in self) reason = self.detail
     else if (!isRestarted(self, begun))
       reason = `it has been up for ${Math.round(self.uptimeMs / 1000)} s, so the command has not restarted it.`
+    else if (self.draining || self.stopPermitMs > 0)
+      // A renewal for the process before has reached this one.
+      await undrainServer(admin)
     else if (self.id === id && self.ready) return
     else
       reason = self.checks
