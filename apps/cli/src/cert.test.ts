@@ -83,6 +83,14 @@ describe('zabra cert', () => {
     })
   })
 
+  it('prints the files that it makes as JSON with --json', async () => {
+    const made = async (command: string, ...argv: string[]): Promise<unknown> =>
+      JSON.parse((await cert(command, ...argv, '--json')).out)
+    expect(await made('init-ca')).toEqual({ certificate: path('authority.pem'), key: path('authority.key') })
+    expect(await made('issue', '--client', 'ada')).toEqual({ file: path('client-ada.pem') })
+    expect(await made('renew', path('client-ada.pem'))).toEqual({ file: path('client-ada.pem') })
+  })
+
   it('shows a certificate in lines, and fails for one that has ended', async () => {
     const authority = createAuthority({ name: 'A', days: 900, from: new Date('2024-01-01') })
     const old = issueCertificate(

@@ -39,8 +39,8 @@ export const exitCodeTable: readonly (readonly [code: number, meaning: string])[
   [ExitCode.notAcquired, 'another client holds the lock (lock --wait)'],
   [ExitCode.lost, 'the lock was lost while the command ran (lock)'],
   [ExitCode.unwritable, 'the output could not be written'],
-  [ExitCode.damagedFile, 'a log or snapshot file is damaged'],
-  [ExitCode.unhealthy, 'a member is down or not serving (status)'],
+  [ExitCode.damagedFile, 'a log, snapshot, backup or audit file is damaged'],
+  [ExitCode.unhealthy, 'a member is down or not ready, or a certificate has ended'],
   [130, 'interrupted (Ctrl-C); 143 when terminated, 141 when the reader of its output went away'],
 ]
 

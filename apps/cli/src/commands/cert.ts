@@ -43,7 +43,9 @@ export const cert: CommandModule = (program, { io, options }) => {
         'Remove it if no certificate that it has signed is in use, or choose another folder with --dir.'
       await createPrivateFile(authorityFiles(dir).key, key, advice)
       await createPrivateFile(authorityFiles(dir).certificate, certificate, advice)
-      print(io, authorityFiles(dir).certificate, authorityFiles(dir).key)
+      const files = authorityFiles(dir)
+      if (options().json) printJson(io, files)
+      else print(io, files.certificate, files.key)
     })
 
   command
@@ -63,7 +65,7 @@ export const cert: CommandModule = (program, { io, options }) => {
       const issued = orUsageError(() => issueCertificate(authority, { name, hosts, uris, days: flags.days }))
       const path = join(flags.dir, file)
       await createPrivateFile(path, pemOf(issued), 'zabra cert renew renews it; or remove it first.')
-      print(io, path)
+      printFile(path)
       if (flags.member === undefined) return
       note(io, 'copy it to the member with the certificate of the authority, and add to its zoo.cfg:')
       for (const line of [
@@ -112,9 +114,14 @@ export const cert: CommandModule = (program, { io, options }) => {
           )
         const renewed = orUsageError(() => renewCertificate(authority, older.toString(), { days }))
         await replacePrivateFile(file, pemOf(renewed))
-        print(io, file)
+        printFile(file)
       }
     })
+
+  function printFile(file: string): void {
+    if (options().json) printJson(io, { file })
+    else print(io, file)
+  }
 }
 
 const authorityFiles = (folder: string) => ({

@@ -46,16 +46,16 @@ function list(command: Command, { io, options, session }: Context): void {
 function set(command: Command, { io, options, session }: Context): void {
   command
     .command('set')
-    .description('set limits of a subtree; others stay unchanged')
+    .description('set limits of a subtree, -1 for none; others stay unchanged')
     .argument('<path>', 'the subtree')
     .option('-n, --nodes <number>', 'log a warning on the server above this number of nodes', integer(-1))
     .option(
       '-b, --bytes <number>',
-      'log a warning above this size of data',
+      'log a warning above this size of data, in bytes',
       integer(-1, Number.MAX_SAFE_INTEGER),
     )
     .option('-N, --hard-nodes <number>', 'refuse more nodes', integer(-1))
-    .option('-B, --hard-bytes <number>', 'refuse more bytes', integer(-1, Number.MAX_SAFE_INTEGER))
+    .option('-B, --hard-bytes <number>', 'refuse more bytes of data', integer(-1, Number.MAX_SAFE_INTEGER))
     .action(
       async (
         path: string,

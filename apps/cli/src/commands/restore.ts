@@ -95,6 +95,9 @@ export const restore: CommandModule = (program, context) => {
         throw new UsageError(
           `${flags.path} belongs to the server and cannot be restored. Name another subtree.`,
         )
+      for (const [name, option, mode] of OPTIONS_OF_MODES)
+        if (flags[name] !== undefined && flags[mode] === undefined)
+          throw new UsageError(`${option} belongs to --${mode}: give it too, or leave ${option} out.`)
       const { io } = context
       const store = await openStore(io, flags)
       const moment = await findMoment(store, flags)
@@ -108,6 +111,13 @@ export const restore: CommandModule = (program, context) => {
       else await restoreSubtree(context, flags.path!, flags, loaded)
     })
 }
+
+/** Options that mean something with one of `--to` and `--path` alone. */
+const OPTIONS_OF_MODES = [
+  ['keepSessions', '--keep-sessions', 'to'],
+  ['logFolder', '--log-folder', 'to'],
+  ['delete', '--delete', 'path'],
+] as const
 
 const HELP = `
 Without --at, --zxid or --before it takes the end of the last backup. A folder of --to is that of a new
