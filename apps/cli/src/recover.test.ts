@@ -23,6 +23,10 @@ beforeAll(async () => {
 
 const run = (...argv: string[]): Promise<RunResult> => new CommandRun(argv, undefined, { input: '' }).ended
 
+it.each(['plan', 'force', 'adopt'])('zabra recover %s names --log-folder in its help', async (command) => {
+  expect((await run('recover', command, '--help')).out).toContain('--log-folder <folder>')
+})
+
 describe('zabra recover plan', () => {
   it('names the folder with the latest history', async () => {
     const copy = join(stage.folder, 'copy')

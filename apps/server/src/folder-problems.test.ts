@@ -40,7 +40,10 @@ describe('folderProblems', () => {
 
   test('names a file in the place of a folder', () => {
     expect(folderProblems({ ...settings, dataLogDir: join(root, 'file/logs') })).toEqual([
-      { name: 'dataLogDir', text: `Expected a folder, got the file ${join(root, 'file')}. Name another folder` },
+      {
+        name: 'dataLogDir',
+        text: `Expected a folder, got the file ${join(root, 'file')}. Name another folder`,
+      },
     ])
   })
 

@@ -66,7 +66,7 @@ export const bench: CommandModule = (program, { io, options }) => {
     .option('-n, --count <n>', 'nodes per connection in the classic load', integer(1), 10_000)
     .option(
       '-r, --rate <n>',
-      'requests per second in total (default: as many as the servers answer)',
+      'requests per second in total; 0 for as many as the servers answer',
       integer(0),
       0,
     )

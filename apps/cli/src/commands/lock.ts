@@ -12,7 +12,11 @@ export const lock: CommandModule = (program, { io, session }) => {
     .description('run a command while holding a lock that one client holds at a time')
     .argument('<path>', 'the lock; the node and its parents are created', nodePath)
     .argument('<command...>', 'the command, after --')
-    .option('-w, --wait <time>', 'give up after this time, such as 30s; 0 does not wait (default: wait without end)', duration(0))
+    .option(
+      '-w, --wait <time>',
+      'give up after this time, such as 30s; 0 does not wait (default: wait without end)',
+      duration(0),
+    )
     .addHelpText('after', HELP)
     .action(async (path: string, command: string[], { wait }: { wait?: number }) => {
       const { Mutex } = await import('@zabra/recipes')

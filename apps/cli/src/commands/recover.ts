@@ -73,6 +73,7 @@ export const recover: CommandModule = (program, context) => {
     .command('plan')
     .description('compare the data of stopped members, and name the one with which to go on')
     .argument('<folders...>', 'the data folder (dataDir) of each member that is left, or a copy of it')
+    .addHelpText('after', PLAN_HELP)
     .action((folders: string[]) => plan(context, folders, logFolders()))
 
   command
@@ -82,7 +83,10 @@ export const recover: CommandModule = (program, context) => {
     )
     .argument('<folder>', 'the data folder (dataDir) that zabra recover plan names')
     .requiredOption('--members <ids>', 'the ids of the members that go on, such as 4 or 4,5', memberIds)
-    .option('--config <zoo.cfg>', 'the zoo.cfg of the member: the addresses of the members, and the folder of its logs (dataLogDir)')
+    .option(
+      '--config <zoo.cfg>',
+      'the zoo.cfg of the member: the addresses of the members, and the folder of its logs (dataLogDir)',
+    )
     .option('--although-a-quorum-answers', 'do it although other members run that are a quorum')
     .option('--yes', 'do it; it is explained only otherwise')
     .addHelpText('after', FORCE_HELP)
@@ -92,8 +96,12 @@ export const recover: CommandModule = (program, context) => {
     .command('adopt')
     .description('empty a stopped member, so that it may join an ensemble that was recovered without it')
     .argument('<folder>', 'the data folder (dataDir) of the former member')
-    .option('--config <zoo.cfg>', 'the zoo.cfg of the member, which names the folder of its logs (dataLogDir)')
+    .option(
+      '--config <zoo.cfg>',
+      'the zoo.cfg of the member, which names the folder of its logs (dataLogDir)',
+    )
     .option('--yes', 'do it; it is explained only otherwise')
+    .addHelpText('after', LOG_FOLDER_HELP)
     .action((folder: string, flags: AdoptFlags) => adopt(context, folder, flags, logFolders()?.at(-1)))
 }
 
@@ -168,13 +176,23 @@ const ANSWER_MS = 10_000
 /** The client port of members whose client address is not known. */
 const CLIENT_PORT = 2181
 
+/** The options of `zabra recover` are not in the help of its subcommands. */
+const LOG_FOLDER_HELP = `
+--log-folder <folder> names the folder of the logs (dataLogDir), where that is another one and --config
+does not name it.`
+
+const PLAN_HELP = `
+--log-folder <folder> names the folder of the logs (dataLogDir) of a member, where that is another one: give
+it once for each data folder, in their order.`
+
 const FORCE_HELP = `
 It asks the other members first, on their client, quorum and election ports. It refuses while one of them
 has a leader, and while those that run could be a quorum: start the member that is stopped instead.
 
 A lost member that comes back stops once it reaches a member of the recovered ensemble; until then lost
 members that are a quorum of the former ensemble could serve clients beside it. Before a lost machine
-comes back, run zabra recover adopt on its data folder; then add it as a new member.`
+comes back, run zabra recover adopt on its data folder; then add it as a new member.
+${LOG_FOLDER_HELP}`
 
 interface AdoptFlags {
   readonly config?: string
@@ -217,11 +235,7 @@ async function force(
 ): Promise<void> {
   const { members, config, yes } = flags
   const dataDir = await requireDataFolder(io.platform.disk, folder, ADVICE)
-  const {
-    configuration: known,
-    clientPort = CLIENT_PORT,
-    folders: configured,
-  } = readConfiguration(config)
+  const { configuration: known, clientPort = CLIENT_PORT, folders: configured } = readConfiguration(config)
   const dataLogDir = await logFolderOf(io, dataDir, logFolder, configured)
   const { json } = options()
   const tools = toolsOf(io)

@@ -10,7 +10,7 @@ export const tree: CommandModule = (program, { io, options, session }) => {
     .command('tree')
     .description('draw a node and its descendants')
     .argument('[path]', 'the node', '/')
-    .option('-d, --depth <levels>', 'maximum depth', integer(0))
+    .option('-d, --depth <levels>', 'levels below it (default: all)', integer(0))
     .action(async (path: string, { depth }: { depth?: number }) => {
       const unreadable = new UnreadableNodes(io)
       const { json } = options()

@@ -59,7 +59,10 @@ export function withStoreOptions(command: Command): Command {
 export function withMomentOptions(command: Command): Command {
   return command
     .addOption(
-      new Option('--at <time>', 'the state at a time, such as 2026-11-23T01:00:00Z')
+      new Option(
+        '--at <time>',
+        'the state at a time, such as 2026-11-23T01:00:00Z; local time without a zone',
+      )
         .argParser(timeArgument)
         .conflicts(['zxid', 'before']),
     )

@@ -290,7 +290,11 @@ async function findingsOf({ answers }: ApiCall, server: ServerReport): Promise<H
 async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
   const body = await readObject(request.body)
   const { seconds = 0, for: lasts } = body ?? {}
-  if (body === undefined || !isDrainTime(seconds) || !(lasts === undefined || (isDrainTime(lasts) && lasts > 0)))
+  if (
+    body === undefined ||
+    !isDrainTime(seconds) ||
+    !(lasts === undefined || (isDrainTime(lasts) && lasts > 0))
+  )
     return problem(
       400,
       'The body is not understood',
