@@ -67,11 +67,7 @@ it.each<[argv: string[], code: number, message: string]>([
   [['cert', 'init-ca', '--dir', '/dev/null/x'], 2, 'Cannot make the folder /dev/null/x (ENOTDIR)'],
   [['cert', 'issue'], 2, 'Expected either --member N with --hosts, or --client NAME.'],
   [['restore', '--replace', '--keep-sessions'], 2, '--keep-sessions belongs to --to: give it too, or leave'],
-  [
-    ['restore', '--path', '/a', '--log-folder', '/l'],
-    2,
-    '--log-folder belongs to --to: give it too, or leave',
-  ],
+  [['restore', '--path', '/a', '--logs', '/l'], 2, '--logs belongs to --to: give it too, or leave'],
   [['restore', '--to', '/a', '--delete'], 2, '--delete belongs to --path: give it too, or leave'],
   [['backup', 'list', '--target', 'nope://x'], 2, 'file:///folder or s3://bucket/prefix as the target'],
   // Options

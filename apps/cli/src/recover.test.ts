@@ -23,8 +23,8 @@ beforeAll(async () => {
 
 const run = (...argv: string[]): Promise<RunResult> => new CommandRun(argv, undefined, { input: '' }).ended
 
-it.each(['plan', 'force', 'adopt'])('zabra recover %s names --log-folder in its help', async (command) => {
-  expect((await run('recover', command, '--help')).out).toContain('--log-folder <folder>')
+it.each(['plan', 'force', 'adopt'])('zabra recover %s names --logs in its help', async (command) => {
+  expect((await run('recover', command, '--help')).out).toContain('--logs <folder>')
 })
 
 describe('zabra recover plan', () => {
@@ -49,19 +49,19 @@ describe('zabra recover plan', () => {
     renameSync(join(split!, 'version-2', log), join(logs!, 'version-2', log))
     const blind = await run('recover', 'plan', behind!, split!)
     expect(blind.err).toContain(`${split} has no logs: where its dataLogDir is another folder, name that`)
-    const argv = ['recover', 'plan', behind!, split!, '--log-folder', behind!, '--log-folder', logs!]
+    const argv = ['recover', 'plan', behind!, split!, '--logs', behind!, '--logs', logs!]
     const found = await run(...argv, '--json')
     expect([found.code, found.err]).toEqual([0, ''])
     expect(JSON.parse(found.out)).toMatchObject({ take: split })
-    const one = await run('recover', 'plan', behind!, split!, '--log-folder', logs!)
-    expect([one.code, one.err]).toEqual([2, expect.stringContaining('Expected --log-folder 2 times')])
+    const one = await run('recover', 'plan', behind!, split!, '--logs', logs!)
+    expect([one.code, one.err]).toEqual([2, expect.stringContaining('Expected --logs 2 times')])
     const force = ['recover', 'force', split!, '--members', '3', '--config', config]
     for (const flags of [[], ['--yes']])
       expect(await run(...force, ...flags)).toMatchObject({
         code: 2,
-        err: expect.stringContaining('--log-folder') as string,
+        err: expect.stringContaining('--logs') as string,
       })
-    expect((await run(...force, '--log-folder', logs!, '--yes')).code).toBe(0)
+    expect((await run(...force, '--logs', logs!, '--yes')).code).toBe(0)
     expect((await run('snapshot', split!, '--path', '/kept')).out).toContain('/kept 0 bytes')
   })
 
@@ -195,7 +195,7 @@ describe('zabra recover adopt', () => {
     const snapshot = readdirSync(folder).find((name) => name.startsWith('snapshot.'))!
     cpSync(join(folder, snapshot), join(folder, 'snapshot.ffffffffff'))
     const { code, err } = await run('recover', 'adopt', split, '--yes')
-    expect([code, err]).toEqual([2, expect.stringContaining('(dataLogDir) with --log-folder')])
+    expect([code, err]).toEqual([2, expect.stringContaining('(dataLogDir) with --logs')])
   })
 
   it('leaves no log behind in a folder of its own', async () => {
@@ -208,10 +208,10 @@ describe('zabra recover adopt', () => {
     for (const flags of [[], ['--yes']])
       expect(await run('recover', 'adopt', split!, ...flags)).toMatchObject({
         code: 2,
-        err: expect.stringContaining('Name the folder of the logs (dataLogDir) with --log-folder') as string,
+        err: expect.stringContaining('Name the folder of the logs (dataLogDir) with --logs') as string,
       })
     expect(readdirSync(join(split!, 'version-2'))).toEqual(before)
-    expect((await run('recover', 'adopt', split!, '--log-folder', logs!, '--yes')).code).toBe(0)
+    expect((await run('recover', 'adopt', split!, '--logs', logs!, '--yes')).code).toBe(0)
     expect(readdirSync(join(logs!, 'version-2'))).toEqual(['set-aside'])
     expect(readdirSync(join(split!, 'version-2')).toSorted()).toEqual(['distrusted', 'set-aside'])
   })
@@ -221,7 +221,7 @@ describe('zabra recover adopt', () => {
     for (const folder of [both!, logs!]) cpSync(data, folder, { recursive: true })
     for (const name of readdirSync(join(logs!, 'version-2')))
       if (!name.startsWith('log.')) rmSync(join(logs!, 'version-2', name), { recursive: true })
-    const { err, code } = await run('recover', 'adopt', both!, '--log-folder', logs!, '--yes')
+    const { err, code } = await run('recover', 'adopt', both!, '--logs', logs!, '--yes')
     expect([code, err]).toEqual([
       17,
       expect.stringContaining('Move all log.* files to the folder of dataLogDir'),
@@ -237,7 +237,7 @@ describe('zabra recover adopt', () => {
     renameSync(join(split!, 'version-2', log), join(logs!, 'version-2', log))
     const { disk, system } = nodePlatform()
     const unlock = await lockFolder(disk, logs!, system, 'another')
-    const { err, code } = await run('recover', 'adopt', split!, '--log-folder', logs!, '--yes')
+    const { err, code } = await run('recover', 'adopt', split!, '--logs', logs!, '--yes')
     await unlock()
     expect([code, err]).toEqual([1, expect.stringContaining('in use by')])
     expect(readdirSync(join(logs!, 'version-2'))).toEqual([log])

@@ -26,18 +26,18 @@ import { printTable } from '../text/table.ts'
 import { hex } from '../text/hex.ts'
 
 const ADVICE = 'Name the data folder (dataDir) of a member.'
-const LOG_ADVICE = 'Name the folder of the logs (dataLogDir) with --log-folder.'
+const LOG_ADVICE = 'Name the folder of the logs (dataLogDir) with --logs.'
 
 interface Flags {
   readonly renumber?: boolean
-  readonly logFolder?: readonly string[]
+  readonly logs?: readonly string[]
 }
 
 /** `zabra recover`: brings back an ensemble that cannot elect a leader any more. */
 export const recover: CommandModule = (program, context) => {
   const { io, options } = context
   // The command takes the option also where it stands behind a subcommand, so all of them read it here.
-  const logFolders = (): readonly string[] | undefined => command.opts<Flags>().logFolder
+  const logFolders = (): readonly string[] | undefined => command.opts<Flags>().logs
   const command = program
     .command('recover')
     .description('change the data of a stopped server, so that its ensemble can elect a leader again')
@@ -45,7 +45,7 @@ export const recover: CommandModule = (program, context) => {
     .option('--renumber', 'number the epochs from 1 again, for an ensemble that has used the last one')
     .addOption(
       new Option(
-        '--log-folder <folder>',
+        '--logs <folder>',
         'the folder of the logs (dataLogDir), where that is another one; with plan for each data folder, in their order',
       ).argParser((folder: string, before: readonly string[] | undefined) => [...(before ?? []), folder]),
     )
@@ -112,7 +112,7 @@ async function plan(
 ): Promise<void> {
   if (logFolders !== undefined && logFolders.length !== folders.length)
     throw new UsageError(
-      `Expected --log-folder ${folders.length} times, once for each data folder, got it ${logFolders.length} times. Name a folder that holds both twice.`,
+      `Expected --logs ${folders.length} times, once for each data folder, got it ${logFolders.length} times. Name a folder that holds both twice.`,
     )
   const states: MemberState[] = []
   const { disk } = io.platform
@@ -124,7 +124,7 @@ async function plan(
     if (logFolders === undefined && (await lacksLogs(io, dataDir)))
       note(
         io,
-        `${dataDir} has no logs: where its dataLogDir is another folder, name that with --log-folder; the history may be later than it seems`,
+        `${dataDir} has no logs: where its dataLogDir is another folder, name that with --logs; the history may be later than it seems`,
       )
   }
   const best = states.toSorted(compareStates).at(-1)!
@@ -178,11 +178,11 @@ const CLIENT_PORT = 2181
 
 /** The options of `zabra recover` are not in the help of its subcommands. */
 const LOG_FOLDER_HELP = `
---log-folder <folder> names the folder of the logs (dataLogDir), where that is another one and --config
+--logs <folder> names the folder of the logs (dataLogDir), where that is another one and --config
 does not name it.`
 
 const PLAN_HELP = `
---log-folder <folder> names the folder of the logs (dataLogDir) of a member, where that is another one: give
+--logs <folder> names the folder of the logs (dataLogDir) of a member, where that is another one: give
 it once for each data folder, in their order.`
 
 const FORCE_HELP = `
@@ -357,7 +357,7 @@ async function logFolderOf(
 
 const noLogs = (dataDir: string, expected: string, where = ''): UsageError =>
   new UsageError(
-    `Expected ${expected}, got none. Name the folder of the logs (dataLogDir${where}) with --log-folder: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --log-folder ${dataDir}.`,
+    `Expected ${expected}, got none. Name the folder of the logs (dataLogDir${where}) with --logs: what followed the last snapshot is there. Where there are no logs, as in a folder that was restored, give --logs ${dataDir}.`,
   )
 
 /** Files that are there until a command has set all others aside. */

@@ -52,7 +52,7 @@ interface Flags extends StoreFlags, MomentFlags, AdminFlags {
   readonly to?: string
   readonly replace?: boolean
   readonly yes?: boolean
-  readonly logFolder?: string
+  readonly logs?: string
   readonly keepSessions?: boolean
   readonly path?: string
   readonly delete?: boolean
@@ -67,10 +67,7 @@ export const restore: CommandModule = (program, context) => {
   )
   withAdminOption(withMomentOptions(withStoreOptions(command)))
     .option('--to <folder>', 'write a data folder (dataDir), which must hold no data')
-    .option(
-      '--log-folder <folder>',
-      'with --to: the folder of the logs (dataLogDir), where that is another one',
-    )
+    .option('--logs <folder>', 'with --to: the folder of the logs (dataLogDir), where that is another one')
     .option('--keep-sessions', 'with --to: keep sessions and ephemeral nodes, which are dropped otherwise')
     .option(
       '--replace',
@@ -115,7 +112,7 @@ export const restore: CommandModule = (program, context) => {
 /** Options that mean something with one of `--to` and `--path` alone. */
 const OPTIONS_OF_MODES = [
   ['keepSessions', '--keep-sessions', 'to'],
-  ['logFolder', '--log-folder', 'to'],
+  ['logs', '--logs', 'to'],
   ['delete', '--delete', 'path'],
 ] as const
 
@@ -131,7 +128,7 @@ again at the next one if that loses the election before the data are replaced.`
 async function restoreTo(
   { io, options }: Context,
   dataDir: string,
-  { logFolder: dataLogDir = dataDir, keepSessions = false, dryRun }: Flags,
+  { logs: dataLogDir = dataDir, keepSessions = false, dryRun }: Flags,
   { catalog, upTo }: Moment,
   loaded: LoadedBackup,
 ): Promise<void> {
