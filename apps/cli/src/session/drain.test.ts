@@ -153,7 +153,10 @@ describe('zabra cluster roll', () => {
     let end = (): void => {}
     const ended = new Promise<void>((resolve) => (end = resolve))
     const run = roll((name, response) => {
-      if (name === 'GET /command') return !!ended.then(() => response.end())
+      if (name === 'GET /command') {
+        void ended.then(() => response.end())
+        return true
+      }
       if (permits() === 3 && name === 'POST /api/v1/drain') {
         uptimeMs = 0
         end()
@@ -185,7 +188,10 @@ describe('zabra cluster roll', () => {
     let end = (): void => {}
     const ended = new Promise<void>((resolve) => (end = resolve))
     const run = roll((name, response) => {
-      if (name === 'GET /command') return !!ended.then(() => response.end())
+      if (name === 'GET /command') {
+        void ended.then(() => response.end())
+        return true
+      }
       if (name !== 'POST /api/v1/stop-permit' || permits() === 1) return false
       if (permits() === 3) {
         uptimeMs = 0
