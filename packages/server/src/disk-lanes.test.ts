@@ -1,5 +1,5 @@
 import { MemoryDisk, type FileReads, type TlsOptions } from '@zabra/runtime'
-import { ManualPlatform } from '@zabra/testkit'
+import { fixedSystem, ManualPlatform } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { DiskLanes } from './disk-lanes.ts'
 import { createServer } from './server.ts'
@@ -205,4 +205,45 @@ it('a server stops, and keeps its audit file, while the folder of backups and th
   expect(isStopped).toBe(true)
   hang(/^$/)
   expect(new TextDecoder().decode(await disk.readFile('/var/audit.log'))).toContain('znode=/a')
+})
+
+it('a server stops while the folder of its data hangs, and has what it acknowledged in its log', async () => {
+  const { disk, hang, inFlight } = hangingDisk()
+  const settings = { dataDir: '/data', dataLogDir: '/log' }
+  const server = await TestServer.start(settings, disk)
+  const client = await server.connect()
+  hang(/^\/data/)
+  void server.server.snapshot()
+  client.create(1, '/a')
+  await server.advance(1000)
+  expect(client.takeReceived()).toEqual(['1:0'])
+  expect(inFlight).toHaveLength(1)
+  let isStopped = false
+  void server.server.close().then(() => (isStopped = true))
+  await server.advance(20_000)
+  expect(isStopped).toBe(true)
+  expect(await server.server.failed).toBeUndefined()
+  expect(server.logLines.map(({ stamp }) => stamp.id)).toContain('server.files-left')
+  hang(/^$/)
+  // The process has ended, and with it what it held.
+  const system = {
+    ...fixedSystem,
+    pid: 8,
+    processIdentity: (pid: number) => (pid === 8 ? 'next' : undefined),
+  }
+  const next = await createServer(server.settings, { ...new ManualPlatform(disk).platform(), system })
+  expect(next.stats().nodes).toBe(server.server.stats().nodes)
+})
+
+it('a server waits at a stop until its log is written', async () => {
+  const { disk, hang } = hangingDisk()
+  const server = await TestServer.start({ dataDir: '/data', dataLogDir: '/log' }, disk)
+  const client = await server.connect()
+  hang(/^\/log/)
+  client.create(1, '/a')
+  await server.advance(1000)
+  let isStopped = false
+  void server.server.close().then(() => (isStopped = true))
+  await server.advance(60_000)
+  expect(isStopped).toBe(false)
 })

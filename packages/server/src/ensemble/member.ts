@@ -1,5 +1,5 @@
 import { epochOf, formatZxid } from '@zabra/protocol'
-import type { Address, Logger, Platform } from '@zabra/runtime'
+import type { Address, Cancel, Logger, Platform } from '@zabra/runtime'
 import {
   FourLetterCommands,
   type AdminServer,
@@ -67,6 +67,8 @@ export interface MemberParts {
 
 /** How long a stop may take once the leader has permitted it, beside `stop.drainMs`, in milliseconds. */
 const PERMIT_MS = 120_000
+/** How long a stop waits for its files at a time, in milliseconds. */
+const FILES_MS = 5000
 
 /** Runs a server: its ports, its data, and one role after the other. A standalone server has a single role. */
 export class Member implements Server, AdminTarget {
@@ -454,7 +456,7 @@ export class Member implements Server, AdminTarget {
   }
 
   async #close(): Promise<void> {
-    const { database, snapshots, clientPorts, security, platform, audit } = this.#context
+    const { database, clientPorts, security, platform, audit } = this.#context
     audit?.recordServer('serverStop', 'invoked')
     if (this.#context.settings.stopPermitMs > 0) await this.#awaitPermit()
     if (this.#context.settings.stopDrainMs > 0) await this.#serveUntilDrained()
@@ -469,12 +471,7 @@ export class Member implements Server, AdminTarget {
     security.stop()
     this.#secretFiles.stop()
     const portsClosed = clientPorts.close()
-    await snapshots.stop()
-    await this.#roles.close()
-    await portsClosed
-    await this.#context.cluster.written()
-    await this.#context.features.written()
-    await database.close()
+    await this.#untilClosed(this.#closeFiles(this.#roles.close().then(() => portsClosed)))
     await audit?.close()
     this.#resolveFailed(this.#lateFailure)
     if (this.#lateFailure === undefined)
@@ -519,12 +516,42 @@ export class Member implements Server, AdminTarget {
 
   /** Unlocks the data directory after a failure, which `failed` has reported. */
   async #closeFailed(): Promise<void> {
-    const { database, snapshots, audit, cluster, features } = this.#context
-    await snapshots.stop()
+    await this.#untilClosed(this.#closeFiles(Promise.resolve())).catch(() => {})
+    await this.#context.audit?.close()
+  }
+
+  /** Closes the files of the data once the role has ended. */
+  async #closeFiles(roleEnded: Promise<void>): Promise<void> {
+    const { database, snapshots, cluster, features } = this.#context
+    // The role ends also where a snapshot in progress does not.
+    await Promise.all([snapshots.stop(), roleEnded])
     await cluster.written()
     await features.written()
-    await database.close().catch(() => {})
-    await audit?.close()
+    await database.close()
+  }
+
+  /**
+   * Waits until the files are closed, as long as the log has something to write. After that a data folder on another disk, which may hang,
+   * is given some seconds: nothing that was acknowledged is missing, and the next start takes over the lock that is left.
+   */
+  async #untilClosed(closed: Promise<void>): Promise<void> {
+    const { database, platform } = this.#context
+    const { clock, logger } = platform
+    let isClosed = false
+    const closing = closed.finally(() => (isClosed = true))
+    for (let isLogWritten = false; ; isLogWritten = (database.log?.pendingBytes ?? 0) === 0) {
+      let cancel: Cancel = () => {}
+      const later = new Promise<void>(
+        (resolve) => (cancel = clock.after(FILES_MS, 'files at a stop', resolve)),
+      )
+      await Promise.race([closing, later]).finally(cancel)
+      if (isClosed) return
+      if (isLogWritten) break
+    }
+    logger.error(
+      { id: 'server.files-left', folder: database.folders.snapshots },
+      'The server stops without closing its files: the disk of the data does not answer',
+    )
   }
 
   #logServing(): void {

@@ -361,6 +361,11 @@ export const logEvents = {
     'Restart members one after the other, and wait until each is ready.',
   ),
   'server.stopped': info('Stopped'),
+  'server.files-left': error(
+    'The server stops without closing its files: the disk of the data does not answer',
+    'Calls for files of the data folder have not returned for seconds. Acknowledged writes are in the log.',
+    'Check the disk. The next start takes over the lock that is left in the folder.',
+  ),
   'server.failed': error(
     'The server stops: its state can no longer be trusted',
     'A write to the disk has failed, or an invariant is broken. The server stops so that it acknowledges nothing it does not have.',
