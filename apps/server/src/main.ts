@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { checkFiles, createServer } from '@zabra/server'
 import { raiseInliningLimits } from './compiler.ts'
-import { endProcess } from './end-process.ts'
+import { endProcess, exitAtOnce } from './end-process.ts'
 import { folderProblems } from './folder-problems.ts'
 import { limitYoungGeneration } from './young-generation.ts'
 import { ExitCode, toExit } from './failures.ts'
@@ -25,7 +25,7 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.stderr.write(`zabra-server stopped: ${line}\n`)
     if (process.env['LOG_LEVEL'] === 'debug' && error instanceof Error)
       process.stderr.write(`${error.stack}\n`)
-    process.exit(exitCode)
+    exitAtOnce(exitCode)
   })
 
 let serves = false

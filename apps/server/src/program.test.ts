@@ -34,20 +34,26 @@ const built = () =>
 
 const forPeople = 'data:text/javascript,process.stdout.isTTY=true'
 
-/** Starts the program, stops it when it says that it serves, and gives all that it says. */
-function serveOnce(nodeFlags: readonly string[]): Promise<{ code: number | null; said: string }> {
+/** Starts the program, sends it a signal when it says that it serves, and gives all that it says. */
+function serveOnce(
+  nodeFlags: readonly string[],
+  { signal = 'SIGTERM' }: { readonly signal?: NodeJS.Signals } = {},
+): Promise<{ code: number | null; by: NodeJS.Signals | null; said: string }> {
   const program = [join(folder, 'dist/main.js'), join(folder, 'zoo.cfg')]
-  const child = spawn(process.execPath, [...nodeFlags, ...program], { timeout: 30_000 })
+  const child = spawn(process.execPath, [...nodeFlags, ...program], {
+    timeout: 30_000,
+    killSignal: 'SIGKILL',
+  })
   let said = ''
   return new Promise((resolve, reject) => {
     const collect = (chunk: Buffer): void => {
       const served = said.includes('Serving on')
       said += chunk.toString()
-      if (!served && said.includes('Serving on')) child.kill('SIGTERM')
+      if (!served && said.includes('Serving on')) child.kill(signal)
     }
     child.stdout.on('data', collect)
     child.stderr.on('data', collect)
-    child.once('error', reject).once('close', (code) => resolve({ code, said }))
+    child.once('error', reject).once('close', (code, by) => resolve({ code, by, said }))
   })
 }
 
@@ -112,6 +118,27 @@ describe('the built program', () => {
     clearInterval(again)
     expect([signal, said]).toEqual([expected, expect.stringContaining('a call for a file did not return')])
   })
+
+  test.skipIf(process.platform !== 'linux')(
+    'ends with its code after an uncaught error, by a signal while a call for a file does not return',
+    async () => {
+      const pipe = join(folder, 'pipe of an error')
+      spawnSync('mkfifo', [pipe])
+      const fails = `process.on('SIGWINCH',()=>{throw new Error('a defect')})`
+      const hangs = `import{open}from'node:fs';open(${JSON.stringify(pipe)},'r',()=>{})`
+      const run = (script: string) =>
+        serveOnce(['--import', `data:text/javascript,${script}`], { signal: 'SIGWINCH' })
+      const ended = await run(fails)
+      expect(ended).toMatchObject({
+        code: 1,
+        said: expect.stringMatching(/zabra-server stopped: a defect\n$/) as string,
+      })
+      const killed = await run(`${hangs};${fails}`)
+      expect(killed.by).toBe('SIGKILL')
+      expect(killed.said).toContain('zabra-server stopped: a defect\n')
+      expect(killed.said).toContain('a call for a file did not return')
+    },
+  )
 
   test('imports only its own files and modules of Node', () => {
     const imports = built().flatMap((text) => [
