@@ -45,3 +45,39 @@ it('a leader that loses its only follower leads as long as the oracle allows it'
   await ensemble.until('the end of the leadership', () => ensemble.server(2).role === 'looking')
   expect(ensemble.lines.join('\n')).toContain('The file of the oracle cannot be read')
 })
+
+it('a leader without its follower ends when the disk of the oracle hangs, and leads again when it answers', async () => {
+  const ensemble = await start()
+  await writeOracle(ensemble, 2, '1')
+  await ensemble.advance(1000)
+  await ensemble.member(1).crash()
+  await ensemble.advance(20_000)
+  expect(ensemble.leader).toBe(2)
+  const { disk } = ensemble.member(2)
+  const readFile = disk.readFile.bind(disk)
+  let reads = 0
+  let answer = (): void => {}
+  disk.readFile = (path) => {
+    if (path !== '/oracle') return readFile(path)
+    reads++
+    return new Promise((resolve) => (answer = () => resolve(Uint8Array.of(0x31))))
+  }
+  await ensemble.until('the end of the leadership', () => ensemble.server(2).role === 'looking')
+  await ensemble.advance(20_000)
+  expect(reads).toBe(1)
+  disk.readFile = readFile
+  answer()
+  await ensemble.until('a leader', () => ensemble.leader === 2)
+})
+
+it('a member starts while the disk of the oracle hangs', async () => {
+  const ensemble = new Ensemble(2, { oraclePath: '/oracle' })
+  const { disk } = ensemble.member(1)
+  const readFile = disk.readFile.bind(disk)
+  disk.readFile = (path) => (path === '/oracle' ? new Promise(() => {}) : readFile(path))
+  const starting = ensemble.member(1).start()
+  await ensemble.advance(5000)
+  await starting
+  await ensemble.member(2).start()
+  await ensemble.allServe()
+})

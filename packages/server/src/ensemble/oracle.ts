@@ -6,7 +6,7 @@ const CAN_LEAD_ALONE = 0x31
 
 /**
  * Reads the oracle of an ensemble of two (`oraclePath`, quorum-protocol 2.5), twice a tick: a file in which an external failure
- * detector writes whether this server may lead without the other one. If the file cannot be read, it may not.
+ * detector writes whether this server may lead without the other one. If the file cannot be read, or not within a tick, it may not.
  */
 export class Oracle {
   readonly #platform: Platform
@@ -18,6 +18,8 @@ export class Oracle {
   #isLoggedUnreadable = false
   #isClosed = false
   #cancel: Cancel = () => {}
+  /** The read that has no answer yet: further ones would only wait behind it. */
+  #reading: Promise<Uint8Array> | undefined
 
   /** `changed` is called each time that the answer changes; the first answer is false. */
   constructor(settings: ServerSettings, platform: Platform, changed: (canLeadAlone: boolean) => void) {
@@ -54,7 +56,7 @@ export class Oracle {
 
   async #read(): Promise<boolean> {
     try {
-      const [first] = await this.#platform.disk.readFile(this.#path)
+      const [first] = await this.#readFile()
       this.#isLoggedUnreadable = false
       return first === CAN_LEAD_ALONE
     } catch (error) {
@@ -65,5 +67,21 @@ export class Oracle {
       this.#isLoggedUnreadable = true
       return false
     }
+  }
+  /** Resolves to the contents of the file. Rejects where they cannot be read within a tick: its disk may hang. */
+  #readFile(): Promise<Uint8Array> {
+    const { disk, clock } = this.#platform
+    this.#reading ??= disk.readFile(this.#path).finally(() => (this.#reading = undefined))
+    const reading = this.#reading
+    const withinMs = 2 * this.#intervalMs
+    return new Promise((resolve, reject) => {
+      const late = (): void =>
+        reject(
+          new Error(`Expected ${this.#path} to be read within ${withinMs} ms, got no answer of the disk`),
+        )
+      // After a pause of this process its answer may have come.
+      const cancel = clock.after(withinMs, 'answer of the oracle', () => clock.immediate(late))
+      void reading.then(resolve, reject).finally(cancel)
+    })
   }
 }

@@ -224,8 +224,8 @@ export const logEvents = {
   ),
   'election.oracle-unreadable': warn(
     'The file of the oracle cannot be read; this server does not lead without the other one',
-    'The file that `oraclePath` names is missing or may not be read.',
-    'Create it, or correct its permissions.',
+    'The file that `oraclePath` names is missing, may not be read, or was not read within a tick.',
+    'Create it, correct its permissions, or look at its disk.',
   ),
 
   // Leader and learners
