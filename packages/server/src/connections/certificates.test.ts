@@ -34,3 +34,25 @@ it.each([true, false])(
     expect(reads > 0).toBe(readsFiles)
   },
 )
+
+it('says each day that a certificate ends, also once the clock that was ahead is set back', async () => {
+  const clock = new ManualClock()
+  let lines = 0
+  const logger = { ...silentLogger, warn: () => void lines++ }
+  const certificate = { validUntil: clock.wall() + 10 * DAY_MS, subjectHash: '' }
+  const tls = { certificate, reload: async () => false } as unknown as TlsNetwork
+  const reload = new CertificateReload(tls, { clock, logger }, 'The certificates')
+  clock.jumpWall(1000 * DAY_MS)
+  reload.start(false)
+  for (let day = 0; day < 3; day++) {
+    clock.advance(10_000)
+    await clock.untilIdle()
+    expect(lines).toBe(day + 1)
+    if (day === 0) clock.jumpWall(-1000 * DAY_MS)
+    clock.advance(DAY_MS - 20_000)
+    await clock.untilIdle()
+    clock.advance(10_000)
+    await clock.untilIdle()
+  }
+  reload.stop()
+})

@@ -30,7 +30,7 @@ export class CertificateReload {
   readonly #subject: string
   /** The last error of a file, which is logged once. */
   #lastError = ''
-  /** When a line has last said that the certificate ends soon, in milliseconds since 1970. */
+  /** When a line has last said that the certificate ends soon, on the monotonic clock. */
   #warnedAt = -Infinity
   #cancel: Cancel = () => {}
   #isStopped = false
@@ -71,9 +71,9 @@ export class CertificateReload {
 
   #warnOfEnd(): void {
     const { clock, logger } = this.#platform
-    const now = clock.wall()
+    const now = clock.monotonic()
     const { validUntil = Infinity } = this.certificate ?? {}
-    if (validUntil - now >= ENDS_SOON_MS || now - this.#warnedAt < DAY_MS) return
+    if (validUntil - clock.wall() >= ENDS_SOON_MS || now - this.#warnedAt < DAY_MS) return
     this.#warnedAt = now
     const end = new Date(validUntil).toISOString()
     logger.warn({ id: 'tls.ends', end }, `${this.#subject} end soon`)

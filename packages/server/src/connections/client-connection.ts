@@ -497,7 +497,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#closesAfterFlush = false
     this.flow.end()
     const { platform } = this.#service
-    platform.clock.after(LINGER_MS, 'client that does not read its last bytes', () => {
+    this.#cancelDeadline?.()
+    // Cancelled when the client closes: thousands may end in the meantime, and a timer holds the connection.
+    this.#cancelDeadline = platform.clock.after(LINGER_MS, 'client that does not read its last bytes', () => {
       this.#service.runTurn(() => this.destroy('slow_reader', 'Closed: it did not read its last bytes'))
     })
   }

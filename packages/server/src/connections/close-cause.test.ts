@@ -190,3 +190,15 @@ it('as many connections are counted as have ended', async () => {
   expect(size).toBeGreaterThan(0)
   await server.stop()
 })
+
+it.each<[string, End]>([
+  ['its client ends the session', (_, client) => client.ask(1, OpCode.closeSession)],
+  ['a four-letter command is answered', (server) => server.command('ruok')],
+])('a connection is not held by a timer once it has ended, where %s', async (_, end) => {
+  const server = await TestServer.start()
+  await end(server, await server.connect())
+  await server.untilIdle()
+  expect(await closedBy(server)).toHaveLength(1)
+  const timers = server.clock.pendingTimers().map(({ name }) => name)
+  expect(timers).not.toContain('client that does not read its last bytes')
+})
