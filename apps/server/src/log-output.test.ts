@@ -1,3 +1,6 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { LogOutput } from './log-output.ts'
@@ -85,4 +88,26 @@ it('counts what comes after the reader has ended', async () => {
   await failed
   output.write('two\n')
   expect(output.lost).toBe(1)
+})
+
+it('goes on in a file once its disk has room again, and tells how many lines are lost', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'zabra-log-'))
+  const path = join(folder, 'log')
+  // Node writes to a file at once, and its stream takes nothing after an error.
+  const full = new Writable({ write: (_chunk, _encoding, done) => done(new Error('ENOSPC')) })
+  const failed = new Promise((resolve) => full.once('error', resolve))
+  const stream = Object.assign(full, { fd: openSync(path, 'a') })
+  const output: LogOutput = new LogOutput(stream, (lost) => output.write(`lost ${lost}\n`))
+  output.write('cut\n')
+  await failed
+  const { fd } = stream
+  stream.fd = openSync('/dev/full', 'w')
+  output.write('one\n')
+  output.write('two\n')
+  closeSync(stream.fd)
+  stream.fd = fd
+  for (const line of ['three\n', 'four\n']) output.write(line)
+  closeSync(fd)
+  expect([output.lost, readFileSync(path, 'utf8')]).toEqual([2, '\nlost 2\nthree\nfour\n'])
+  rmSync(folder, { recursive: true })
 })

@@ -1,3 +1,4 @@
+import { fstatSync, writeSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 
 /** Bytes of lines that may wait for the reader of the log. */
@@ -10,7 +11,7 @@ const MAX_WAITING = 1024 * 1024
 export class LogOutput {
   /** Lines that were lost since the start. */
   lost = 0
-  readonly #stream: Writable
+  readonly #stream: Writable & { readonly fd?: number }
   readonly #onRoom: (lost: number) => void
   #isFull = false
   #isBroken = false
@@ -18,11 +19,11 @@ export class LogOutput {
   #lostNow = 0
 
   /** `onRoom` is called with the number of lines that were lost when there is room again. */
-  constructor(stream: Writable, onRoom: (lost: number) => void) {
+  constructor(stream: Writable & { readonly fd?: number }, onRoom: (lost: number) => void) {
     this.#stream = stream
     this.#onRoom = onRoom
     stream.on('drain', () => this.#continue())
-    // The reader has ended. The server serves on without one.
+    // The reader has ended, or a file has no room. The server serves on without its log.
     stream.on('error', () => (this.#isBroken = true))
   }
 
@@ -30,17 +31,31 @@ export class LogOutput {
     // Without the need for it no drain follows; then a line is written, however long it is.
     const { writableNeedDrain, writableLength } = this.#stream
     this.#isFull ||= writableNeedDrain && writableLength + line.length > MAX_WAITING
-    if (this.#isFull || this.#isBroken) {
+    if (this.#isBroken ? !this.#writeToFile(line) : this.#isFull) {
       this.lost++
       this.#lostNow++
-    } else this.#stream.write(line)
+    } else if (!this.#isBroken) this.#stream.write(line)
   }
 
+  /** Writes to the file of the stream, which takes nothing after an error: the disk may have room again. Returns whether it has. */
+  #writeToFile(line: string): boolean {
+    const { fd } = this.#stream
+    try {
+      if (fd === undefined || !fstatSync(fd).isFile()) return false
+      // Ends the line that the error has cut.
+      if (this.#lostNow > 0) writeSync(fd, '\n')
+      this.#continue()
+      return writeSync(fd, line) === Buffer.byteLength(line)
+    } catch {
+      return false
+    }
+  }
+
+  /** Tells of lost lines, in a line before the next one. */
   #continue(): void {
-    if (!this.#isFull) return
     this.#isFull = false
     const lost = this.#lostNow
     this.#lostNow = 0
-    this.#onRoom(lost)
+    if (lost > 0) this.#onRoom(lost)
   }
 }
