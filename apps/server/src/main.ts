@@ -12,6 +12,8 @@ import { run } from './run.ts'
 
 /** Time for the reader of the log to read what waits when the server has stopped, in milliseconds. */
 const LAST_LINES_MS = 1000
+/** Time for a start to end on a signal, in milliseconds: one that waits for a disk that hangs does not see it. */
+const START_END_MS = 5000
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -33,6 +35,12 @@ let outputError: NodeJS.ErrnoException | undefined
 process.stdout.on('error', (error: NodeJS.ErrnoException) => (outputError ??= error))
 process.stderr.on('error', () => {})
 
+/** Rejects with the reason of a signal, some seconds after it. */
+const endOfStart = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) =>
+    signal.addEventListener('abort', () => void setTimeout(START_END_MS).then(() => reject(signal.reason))),
+  )
+
 let exitCode: number = await run({
   argv: process.argv.slice(2),
   environment: process.env,
@@ -45,7 +53,7 @@ let exitCode: number = await run({
     serves = true
     raiseInliningLimits()
     limitYoungGeneration()
-    return createServer(settings, { logger, signal })
+    return Promise.race([createServer(settings, { logger, signal }), endOfStart(signal)])
   },
   checkFiles: async (settings) => [...folderProblems(settings), ...(await checkFiles(settings))],
   now: () => performance.now(),

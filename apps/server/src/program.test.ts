@@ -140,6 +140,18 @@ describe('the built program', () => {
     },
   )
 
+  test.skipIf(process.platform !== 'linux')(
+    'ends a start on a signal while a call for a file does not return',
+    async () => {
+      const pipe = join(folder, 'pipe of a start')
+      spawnSync('mkfifo', [pipe])
+      const hangs = `import fs from'node:fs';import files from'node:fs/promises';import{syncBuiltinESMExports}from'node:module';fs.open(${JSON.stringify(pipe)},'r',()=>{});files.readdir=()=>new Promise(()=>{});syncBuiltinESMExports()`
+      const stops = `process.on('newListener',(name)=>{if(name==='SIGTERM')setImmediate(()=>process.kill(process.pid,name))})`
+      const { by, said } = await serveOnce(['--import', `data:text/javascript,${hangs};${stops}`])
+      expect([by, said]).toEqual(['SIGTERM', expect.stringContaining('Stopped before the data were read')])
+    },
+  )
+
   test('imports only its own files and modules of Node', () => {
     const imports = built().flatMap((text) => [
       ...text.matchAll(/^(?:import|export) [^"';]*?from ["']([^"']+)["']|\bimport\("([^"]+)"\)/gm),
