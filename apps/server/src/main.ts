@@ -76,6 +76,8 @@ let exitCode: number = await run({
   },
   exit: (code) => void endProcess(code),
 })
+// A signal that comes from here on, such as the second one of a key press, does not change the exit code.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {})
 // A reader that is behind gets the last lines. One that has stopped does not keep the server alive, and one that ends does not change the
 // exit code.
 const { stdout } = process

@@ -67,6 +67,15 @@ describe('the built program', () => {
     expect(code).toBe(0)
   })
 
+  test.skipIf(process.platform === 'win32').each(['SIGTERM', 'SIGHUP', 'SIGUSR2'])(
+    'exits with the code 0 where a %s comes once it has stopped',
+    async (name) => {
+      const late = `process.on('removeListener',(name)=>{if(name==='${name}')setImmediate(()=>process.kill(process.pid,name))})`
+      const { code, by } = await serveOnce(['--import', `data:text/javascript,${late}`])
+      expect([code, by]).toEqual([0, null])
+    },
+  )
+
   test('exits with the code of its verdict where the reader of its output has ended', async () => {
     const child = spawn(process.execPath, [join(folder, 'dist/main.js'), '--help'], { timeout: 30_000 })
     child.stdout.destroy()
