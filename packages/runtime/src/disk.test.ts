@@ -15,6 +15,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import type { Disk } from './disk.ts'
 import { MemoryDisk } from './memory-disk.ts'
 import { NodeDisk } from './node/disk.ts'
+import { nodeSystem } from './node/index.ts'
 import { SeededRandom } from './seeded-random.ts'
 
 const real = mkdtempSync(join(tmpdir(), 'zabra-disk-'))
@@ -119,6 +120,18 @@ describe('NodeDisk', () => {
     const created = disk.createFile(`${folder}/a`, refused as unknown as Uint8Array)
     await expect(created).rejects.toMatchObject({ code: 'ENOSPC', path: `${folder}/a` })
     expect(await disk.list(folder)).toEqual([])
+  })
+
+  it.skipIf(platform() !== 'linux')('closes a file that it cannot protect', async () => {
+    const path = join(real, 'unprotected')
+    // The system keeps the modes of such files.
+    symlinkSync('/proc/self/comm', `${path}.tmp`)
+    const before = nodeSystem.fileDescriptors().open
+    for (let i = 0; i < 10; i++)
+      await expect(new NodeDisk().replaceFile(path, bytes('s'), { isSecret: true })).rejects.toMatchObject({
+        code: 'EPERM',
+      })
+    expect(nodeSystem.fileDescriptors().open).toBe(before)
   })
 
   it.skipIf(platform() === 'win32')('says who may use a file', async () => {

@@ -84,10 +84,10 @@ export class NodeDisk implements Disk {
     const temporary = `${path}.tmp`
     const mode = isSecret ? 0o600 : 0o640
     const handle = await attempt('create', temporary, () => open(temporary, 'w', mode))
-    // A crash may have left the file with another mode.
-    if (isSecret) await attempt('protect', temporary, () => handle.chmod(mode))
     const writer = new NodeDiskWriter(handle, temporary)
     try {
+      // A crash may have left the file with another mode.
+      if (isSecret) await attempt('protect', temporary, () => handle.chmod(mode))
       await writer.write(bytes, 0)
       await writer.sync()
     } finally {
