@@ -1,3 +1,4 @@
+import { ErrorCode, errorName } from '@zabra/protocol'
 import { requestKey } from '../history/committed-history.ts'
 import { hasFailed } from '../history/failed.ts'
 import { formatZxid, hasZxid, hexOf, isWrite, type Operation } from '../history/records.ts'
@@ -7,8 +8,8 @@ import { describeOperation } from './describe-operation.ts'
 export const acknowledgedWrites: Checker = {
   name: 'acknowledged-writes',
   proves:
-    'Every acknowledged write is in the committed history, at the zxid of its reply; a refused write has changed nothing.',
-  check({ history, committed }) {
+    'Every acknowledged write is in the committed history, at the zxid of its reply; a refused write has changed nothing, and is refused for a reason that the run explains.',
+  check({ history, committed, diskWasFull }) {
     const wrong: string[] = []
     for (const operation of history.operations) {
       if (operation.outcome !== 'answered' || !isWrite(operation.request)) continue
@@ -21,6 +22,8 @@ export const acknowledgedWrites: Checker = {
           wrong.push(
             `${describeOperation(operation)} was refused and is in the history at ${formatZxid(effect.zxid)}`,
           )
+        const problem = refusalProblem(operation, diskWasFull)
+        if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
         continue
       }
       const entry = committed.byZxid.get(zxid)
@@ -43,6 +46,21 @@ export const acknowledgedWrites: Checker = {
     }
     return wrong
   },
+}
+
+/** Errors without a zxid that a well-formed write of a session gets where the disk is never full. */
+const EXPLAINED: ReadonlySet<number> = new Set([
+  ErrorCode.SESSIONEXPIRED,
+  ErrorCode.SESSIONMOVED,
+  ErrorCode.NOTREADONLY,
+])
+
+/** Checks a reply that has no place in the history. */
+function refusalProblem({ result, isLocal }: Operation, diskWasFull: boolean): string | undefined {
+  const { err } = result
+  if (err === 0) return isLocal === true ? undefined : 'was acknowledged without a zxid'
+  const isExplained = EXPLAINED.has(err) || (err === ErrorCode.SYSTEMERROR && diskWasFull)
+  return isExplained ? undefined : `is refused with ${errorName(err)}, which nothing in the run explains`
 }
 
 /** Checks that the Stats in the reply name the same transaction. */

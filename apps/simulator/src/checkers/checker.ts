@@ -12,7 +12,7 @@ export interface Evidence {
   readonly quorum: QuorumRecord | undefined
   /** Clients that read the whole tree after healing, each from one server: client name to server. */
   readonly readers: ReadonlyMap<string, string>
-  /** World time at which all faults ended. */
+  /** World time at which all faults ended, long before the end of the run; Infinity where they did not. */
   readonly healedAt: number
   /** Sessions whose clients were silent for longer than their timeouts before the trees were read. */
   readonly silentSessions: ReadonlySet<string>

@@ -409,6 +409,90 @@ describe('checkers', () => {
       'shows 0x3, and 0x4 was answered',
     ],
     [
+      'a write of unknown outcome that takes effect before what was acknowledged earlier',
+      'write-order',
+      (one: HistoryBuilder) => {
+        one.transactions.push(put(4, 11, '/w/a', 1), put(5, 10, '/w/a', 2))
+        one.answer(set, 5, { err: 0 }, { xid: 10, invoked: 1, returned: 2 })
+        one.send(set, { xid: 11, invoked: 3 }).outcome = 'unknown'
+      },
+      'unknown, sent at 3.0 ms) began after',
+    ],
+    [
+      'a Stat in the reply to a write that differs from that of the znode',
+      'results',
+      (one: HistoryBuilder) => {
+        one.transactions.push(put(4, 10, '/w/a', 1))
+        one.answer(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 1, children: 2 }) })
+      },
+      'shows children 2 instead of 0',
+    ],
+    [
+      'a time of change that is not that of the transaction',
+      'reads',
+      (one: HistoryBuilder) =>
+        void one.answer(get, 3, { err: 0, data: 'x', stat: { ...stat({}), mtime: 1 } }),
+      'shows mtime 1 instead of 1700000001030',
+    ],
+    [
+      'a write that is acknowledged without a zxid and is lost',
+      'acknowledged-writes',
+      (one: HistoryBuilder) => void one.answer(set, 0, { err: 0, stat: stat({ mzxid: 3 }) }),
+      'was acknowledged without a zxid',
+    ],
+    [
+      'a write that is refused as malformed',
+      'acknowledged-writes',
+      (one: HistoryBuilder) => void one.answer(set, 3, { err: ErrorCode.MARSHALLINGERROR }),
+      'is refused with MARSHALLINGERROR, which nothing in the run explains',
+    ],
+    [
+      'a write that is refused as if the disk were full',
+      'acknowledged-writes',
+      (one: HistoryBuilder) => void one.answer(set, 3, { err: ErrorCode.SYSTEMERROR }),
+      'is refused with SYSTEMERROR, which nothing in the run explains',
+    ],
+    [
+      'a read that is refused for no reason',
+      'reads',
+      (one: HistoryBuilder) => void one.answer(get, 3, { err: ErrorCode.SYSTEMERROR }),
+      'is refused with SYSTEMERROR',
+    ],
+    [
+      'a read that names no state',
+      'reads',
+      (one: HistoryBuilder) => void one.answer({ ...get, path: '/w/none' }, 0, { err: ErrorCode.NONODE }),
+      'names no zxid',
+    ],
+    [
+      'a read that is answered in a session that has ended',
+      'sessions',
+      (one: HistoryBuilder) => {
+        one.transactions.push(end(4, []), begin(5, 0x200n))
+        one.answer(get, 5, { err: 0, data: 'x', stat: stat({}) })
+      },
+      'is answered at 0x5, and its session ended at 0x4',
+    ],
+    [
+      'a session that no client uses and that never ends',
+      'sessions',
+      (one: HistoryBuilder) => {
+        one.transactions.push(begin(4, 0x200n), put(5, 10, '/w/a', 1))
+        one.answer(set, 5, { err: 0, stat: stat({ mzxid: 5, version: 1 }) }, { returned: 20 })
+        return { healedAt: 30 }
+      },
+      'Session 200 still exists although no client has ever been attached to it',
+    ],
+    [
+      'a session that ends while its client sends pings',
+      'sessions',
+      (one: HistoryBuilder) => {
+        one.history.pings.push({ session, sent: 1500 })
+        one.transactions.push(end(200, []))
+      },
+      'had been answered a request of 1500 ms',
+    ],
+    [
       'two leaders of one epoch',
       'epochs',
       () => ({ quorum: { committed: new Set<number>(), violations: ['s1 and s2 lead epoch 1'] } }),

@@ -1,8 +1,8 @@
-import { ErrorCode, Perms } from '@zabra/protocol'
+import { ErrorCode, errorName, Perms } from '@zabra/protocol'
 import { allows, nameOf, redactedAcl } from '../history/acl.ts'
 import type { TreeModel, NodeState } from '../history/model.ts'
 import { QUOTA_STATS, QuotaUsage } from '../history/quota.ts'
-import { formatZxid, type Operation, type ReadPart, type PlainStat } from '../history/records.ts'
+import { formatZxid, isWrite, type Operation, type ReadPart, type PlainStat } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { describeOperation } from './describe-operation.ts'
 
@@ -16,7 +16,8 @@ export const reads: Checker = {
     for (const operation of history.operations) {
       // The last transactions in the log of a server without a quorum may never have been committed.
       if (operation.isReadOnly === true && !committed.byZxid.has(operation.zxid)) continue
-      const problem = operation.outcome === 'answered' ? problemOf(operation, known) : undefined
+      const problem =
+        operation.outcome === 'answered' ? (zxidProblem(operation) ?? problemOf(operation, known)) : undefined
       if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
     }
     return wrong
@@ -25,9 +26,18 @@ export const reads: Checker = {
 
 const JUDGED: ReadonlySet<string> = new Set(['get', 'exists', 'children', 'getAcl', 'count', 'ephemerals'])
 
+/** Errors of reads whose session has ended or moved. */
+const SESSION_IS_GONE: ReadonlySet<number> = new Set([ErrorCode.SESSIONEXPIRED, ErrorCode.SESSIONMOVED])
+
 interface Known {
   readonly model: TreeModel
   readonly use: QuotaUsage
+}
+
+/** Other checkers compare zxids: they would skip a reply without one. A read-only server may have no transaction. */
+function zxidProblem({ request, result, zxid, isReadOnly }: Operation): string | undefined {
+  if (zxid > 0 || isReadOnly === true || isWrite(request) || SESSION_IS_GONE.has(result.err)) return undefined
+  return 'names no zxid'
 }
 
 function problemOf(operation: Operation, known: Known): string | undefined {
@@ -45,7 +55,8 @@ function problemOf(operation: Operation, known: Known): string | undefined {
   const mayRead = state === undefined || allows(state.acl, wanted, user)
   if (result.err === ErrorCode.NOAUTH)
     return mayRead ? 'is refused, although its user may read it' : undefined
-  if (result.err !== 0) return undefined
+  if (result.err !== 0)
+    return SESSION_IS_GONE.has(result.err) ? undefined : `is refused with ${errorName(result.err)}`
   if (state === undefined) return 'shows a node that does not exist then'
   if (!mayRead) return `shows what "${user}" must not read`
   if (request.path === QUOTA_STATS) {
@@ -110,6 +121,8 @@ function ephemeralsProblem(
 const fields = [
   'czxid',
   'mzxid',
+  'ctime',
+  'mtime',
   'pzxid',
   'version',
   'cversion',

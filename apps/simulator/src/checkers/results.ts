@@ -6,6 +6,7 @@ import { readMembers } from '../simulation/membership.ts'
 import { formatZxid, hasZxid, type Operation, type MultiPart, type Result } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { highestAcknowledgedBefore } from './highest-acknowledged.ts'
+import { difference } from './reads.ts'
 import { describeOperation } from './describe-operation.ts'
 
 export const results: Checker = {
@@ -39,7 +40,16 @@ function problemsOf(operation: Operation, model: TreeModel): string[] {
     problems.push(new View(model, zxid - 1, user).carryOut(request, result))
     if (request.op === 'create') problems.push(keptProblem(operation, request, model))
   }
+  problems.push(statProblem(operation, model))
   return problems.filter((one) => one !== undefined).map((one) => `${describeOperation(operation)} ${one}`)
+}
+
+/** Checks that the Stat in a reply is that of the znode after the write. Servers change those below `/zookeeper` themselves. */
+function statProblem({ request, result, zxid }: Operation, model: TreeModel): string | undefined {
+  if (result.stat === undefined || !('path' in request) || request.path.startsWith('/zookeeper'))
+    return undefined
+  const state = model.stateAt(result.path ?? request.path, zxid)
+  return state && difference(state, undefined, result.stat)
 }
 
 /** Checks results against the quota. */
@@ -199,6 +209,8 @@ class View {
       const zero = {
         czxid: 0,
         mzxid: 0,
+        ctime: 0,
+        mtime: 0,
         pzxid: 0,
         version: 0,
         cversion: 0,
@@ -208,7 +220,7 @@ class View {
       }
       const owner = part.mode === 'ephemeral' || part.mode === 'ephemeralSequential' ? 1n : 0n
       const acl = storedAcl(part.acl ?? 'open', this.#user)!
-      const made = { acl, kind: 'plain', ttl: 0, writtenAt: 0 } as const
+      const made = { acl, kind: 'plain', ttl: 0 } as const
       this.#changed.set(path, { ...made, data: part.data, stat: { ...zero, owner } })
       this.#countChild(path, 1)
       return nameOf(path) === '' ? 'made a node without a name' : undefined

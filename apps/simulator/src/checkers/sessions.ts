@@ -1,5 +1,8 @@
-import { hexOf, formatZxid, type SessionAttached, type Operation } from '../history/records.ts'
+import { ErrorCode } from '@zabra/protocol'
+import { hexOf, formatZxid, type History, type SessionAttached } from '../history/records.ts'
 import type { Checker, Evidence } from './checker.ts'
+import { describeOperation } from './describe-operation.ts'
+import { highestAcknowledgedBefore } from './highest-acknowledged.ts'
 
 /** Rounding error of clocks, in milliseconds. */
 const ROUNDING_MS = 2
@@ -7,11 +10,12 @@ const ROUNDING_MS = 2
 export const sessions: Checker = {
   name: 'sessions',
   proves:
-    'A session id is issued once, a session lives at least its timeout after the last answered request, never returns once it has ended, and expires with its ephemeral znodes when its client is gone.',
+    'A session id is issued once, a session lives at least its timeout after the last answered request or ping, is neither served nor attached again once it has ended, and expires with its ephemeral znodes when its client is gone or never knew it.',
   check(evidence) {
     return [
       ...issuedOnce(evidence),
       ...endedForEver(evidence),
+      ...neverServedAfterEnd(evidence),
       ...neverEarly(evidence),
       ...neverRefusedEarly(evidence),
       ...alwaysGone(evidence),
@@ -53,9 +57,24 @@ function endedForEver({ history, committed }: Evidence): string[] {
   return wrong
 }
 
+/** Checks that no reply shows a state of after the end of its session. */
+function neverServedAfterEnd({ history, committed }: Evidence): string[] {
+  const wrong: string[] = []
+  for (const operation of history.operations) {
+    const { outcome, result, session, zxid, isReadOnly } = operation
+    if (outcome !== 'answered' || isGone(result.err) || isReadOnly === true) continue
+    const ended = committed.model.sessions.get(session)?.ended ?? Infinity
+    if (zxid > ended)
+      wrong.push(
+        `${describeOperation(operation)} is answered at ${formatZxid(zxid)}, and its session ended at ${formatZxid(ended)}`,
+      )
+  }
+  return wrong
+}
+
 function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[] {
   if (maxClockErrorMs === undefined) return []
-  const contacts = contactsOf(history.operations)
+  const contacts = contactsOf(history)
   const timeouts = new Map<string, number>()
   for (const arrival of history.events)
     if (arrival.kind === 'attached') timeouts.set(arrival.session, arrival.timeoutMs)
@@ -84,7 +103,7 @@ function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[]
  */
 function neverRefusedEarly({ history, committed, maxEarlyEndMs }: Evidence): string[] {
   if (maxEarlyEndMs === undefined) return []
-  const contacts = contactsOf(history.operations)
+  const contacts = contactsOf(history)
   const closed = new Set<string>()
   for (const { request, session } of history.operations) if (request.op === 'close') closed.add(session)
   const timeouts = new Map<string, number>()
@@ -108,24 +127,35 @@ function neverRefusedEarly({ history, committed, maxEarlyEndMs }: Evidence): str
 /** Wall clock of a world at time 0. */
 const WALL_START = 1_700_000_001_000
 
-/** Returns, by session, when the answered requests were sent. */
-function contactsOf(operations: readonly Operation[]): Map<string, number[]> {
+const isGone = (err: number): boolean => err === ErrorCode.SESSIONEXPIRED || err === ErrorCode.SESSIONMOVED
+
+/** Returns, by session, when the answered requests and pings were sent, in order. */
+function contactsOf({ operations, pings }: History): Map<string, number[]> {
   const contacts = new Map<string, number[]>()
-  for (const { outcome, session, invoked, result } of operations) {
-    if (outcome !== 'answered' || result.err === -112 || result.err === -118) continue
+  const add = (session: string, sent: number): void => {
     const known = contacts.get(session)
-    if (known === undefined) contacts.set(session, [invoked])
-    else known.push(invoked)
+    if (known === undefined) contacts.set(session, [sent])
+    else known.push(sent)
   }
+  for (const { outcome, session, invoked, result } of operations)
+    if (outcome === 'answered' && !isGone(result.err)) add(session, invoked)
+  for (const { session, sent } of pings) add(session, sent)
+  for (const times of contacts.values()) times.sort((a, b) => a - b)
   return contacts
 }
 
-function alwaysGone({ committed, silentSessions }: Evidence): string[] {
+function alwaysGone({ history, committed, silentSessions, healedAt }: Evidence): string[] {
   const wrong: string[] = []
-  for (const id of silentSessions) {
-    const known = committed.model.sessions.get(id)
-    if (known !== undefined && known.ended === Infinity)
+  const attached = new Set<string>()
+  for (const { kind, session } of history.events) if (kind === 'attached') attached.add(session)
+  const healed = healedAt === Infinity ? 0 : highestAcknowledgedBefore(history)(healedAt)
+  for (const { id, created, ended } of committed.model.sessions.values()) {
+    if (ended < Infinity) continue
+    if (silentSessions.has(id))
       wrong.push(`Session ${id} still exists although its client has been silent for longer than its timeout`)
+    // The answer to its handshake was lost. A session of after healing may end later than the run.
+    else if (created <= healed && !attached.has(id))
+      wrong.push(`Session ${id} still exists although no client has ever been attached to it`)
   }
   for (const path of committed.model.existingPaths()) {
     const { owner } = committed.model.stateAt(path, Infinity)!.stat

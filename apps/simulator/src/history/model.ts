@@ -12,8 +12,6 @@ export interface NodeState {
   readonly kind: 'plain' | 'container' | 'ttl'
   /** Time to live of a `ttl` node, in milliseconds. */
   readonly ttl: number
-  /** The leader's wall clock when the data was written. */
-  readonly writtenAt: number
 }
 
 /** A change that watches report. */
@@ -60,7 +58,7 @@ export interface CommittedTxn {
 }
 
 const decoder = new TextDecoder()
-const PLAIN = { acl: storedAcl('open', '')!, kind: 'plain', ttl: 0, writtenAt: 0 } as const
+const PLAIN = { acl: storedAcl('open', '')!, kind: 'plain', ttl: 0 } as const
 
 /** The watch event for each kind of change. */
 const EVENTS: Readonly<Partial<Record<ChangeKind, number>>> = {
@@ -117,6 +115,8 @@ export class TreeModel {
       const stat = {
         czxid: 0,
         mzxid: 0,
+        ctime: 0,
+        mtime: 0,
         pzxid: 0,
         version: 0,
         cversion: children,
@@ -278,8 +278,9 @@ export class TreeModel {
         if (txn.version !== node.stat.version + 1 && !txn.path.startsWith('/zookeeper'))
           this.#report(zxid, `sets ${txn.path} to version ${txn.version} when it has ${node.stat.version}`)
         const data = txn.data === null ? '' : decoder.decode(txn.data)
-        const stat = { ...node.stat, mzxid: zxid, version: txn.version, dataLength: txn.data?.length ?? 0 }
-        return this.#addChange(txn.path, zxid, 'data', { ...node, data, stat, writtenAt: time })
+        const { version } = txn
+        const stat = { ...node.stat, mzxid: zxid, mtime: time, version, dataLength: txn.data?.length ?? 0 }
+        return this.#addChange(txn.path, zxid, 'data', { ...node, data, stat })
       }
       case OpCode.setACL: {
         const node = this.#existing(zxid, txn.path)
@@ -343,6 +344,8 @@ export class TreeModel {
     const stat = {
       czxid: zxid,
       mzxid: zxid,
+      ctime: time,
+      mtime: time,
       pzxid: zxid,
       version: 0,
       cversion: 0,
@@ -354,7 +357,7 @@ export class TreeModel {
     const data = txn.data === null ? '' : decoder.decode(txn.data)
     const kind =
       txn.type === OpCode.createTTL ? 'ttl' : txn.type === OpCode.createContainer ? 'container' : 'plain'
-    const state = { data, stat, acl: formatAcl(txn.acl), kind, ttl: txn.ttl ?? 0, writtenAt: time } as const
+    const state = { data, stat, acl: formatAcl(txn.acl), kind, ttl: txn.ttl ?? 0 } as const
     this.#addChange(path, zxid, 'created', state)
     this.#addChildChange(zxid, parent, nameOf(path), true)
   }
@@ -377,9 +380,20 @@ export class TreeModel {
     else names.delete(name)
     // The cversion in a Stat counts creations and deletions; transactions carry only creations.
     const cversion = this.#created.get(parent)! * 2 - names.size
-    const { czxid, mzxid, version, aversion, owner, dataLength } = node.stat
-    const children = names.size
-    const stat = { czxid, mzxid, pzxid: zxid, version, cversion, aversion, owner, dataLength, children }
+    const { czxid, mzxid, ctime, mtime, version, aversion, owner, dataLength } = node.stat
+    const stat = {
+      czxid,
+      mzxid,
+      ctime,
+      mtime,
+      pzxid: zxid,
+      version,
+      cversion,
+      aversion,
+      owner,
+      dataLength,
+      children: names.size,
+    }
     this.#addChange(parent, zxid, 'children', withStat(node, stat), { name, came })
   }
 
@@ -411,9 +425,10 @@ export class TreeModel {
     if (node.kind === 'plain') this.#report(zxid, `deletes ${path} as if it were a container`)
     if (node.kind === 'container' && this.#created.get(path) === 0)
       this.#report(zxid, `deletes the container ${path}, which never had a child`)
-    if (node.kind === 'ttl' && time - node.writtenAt < node.ttl)
+    const age = time - node.stat.mtime
+    if (node.kind === 'ttl' && age < node.ttl)
       this.earlyDeletions.push(
-        `Transaction ${formatZxid(zxid)} deletes ${path} ${time - node.writtenAt} ms after it was written, with a time to live of ${node.ttl} ms`,
+        `Transaction ${formatZxid(zxid)} deletes ${path} ${age} ms after it was written, with a time to live of ${node.ttl} ms`,
       )
   }
 
@@ -449,13 +464,12 @@ export class TreeModel {
 }
 
 /** Returns a node with another Stat. Field by field: a spread object costs several times as much. */
-export const withStat = ({ data, acl, kind, ttl, writtenAt }: NodeState, stat: PlainStat): NodeState => ({
+export const withStat = ({ data, acl, kind, ttl }: NodeState, stat: PlainStat): NodeState => ({
   data,
   stat,
   acl,
   kind,
   ttl,
-  writtenAt,
 })
 
 interface NodeCount {

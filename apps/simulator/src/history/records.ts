@@ -1,10 +1,12 @@
 import { ErrorCode, type Stat } from '@zabra/protocol'
 import type { AclKind } from './acl.ts'
 
-/** A znode's Stat with numbers for zxids. */
+/** A znode's Stat with numbers for zxids and times. */
 export interface PlainStat {
   readonly czxid: number
   readonly mzxid: number
+  readonly ctime: number
+  readonly mtime: number
   readonly pzxid: number
   readonly version: number
   readonly cversion: number
@@ -168,12 +170,21 @@ export interface SessionExpired {
 /** What one session observed, in order of arrival. */
 export type ClientEvent = Operation | SessionAttached | WatchesReset | WatchNotification | SessionExpired
 
+/** A ping that a server has answered. */
+export interface AnsweredPing {
+  readonly session: string
+  /** When the client sent it. */
+  readonly sent: number
+}
+
 /** Everything that clients sent and received. */
 export class History {
   /** All requests, in the order in which they were sent. */
   readonly operations: Operation[] = []
   /** Everything received by clients, over all sessions. Operations are added when they are answered. */
   readonly events: ClientEvent[] = []
+  /** In the order of their answers. */
+  readonly pings: AnsweredPing[] = []
   /** Protocol violations that clients detect at once: replies out of order, unreadable frames. */
   readonly violations: string[] = []
   #bySession: ReadonlyMap<string, readonly ClientEvent[]> | undefined
@@ -260,10 +271,14 @@ const READS: ReadonlySet<Request['op']> = new Set([
   'sync',
 ])
 
-export function plainStat(stat: Stat): PlainStat {
+export function plainStat(
+  stat: Omit<Stat, 'ctime' | 'mtime'> & { readonly ctime: bigint | number; readonly mtime: bigint | number },
+): PlainStat {
   return {
     czxid: Number(stat.czxid),
     mzxid: Number(stat.mzxid),
+    ctime: Number(stat.ctime),
+    mtime: Number(stat.mtime),
     pzxid: Number(stat.pzxid),
     version: stat.version,
     cversion: stat.cversion,

@@ -86,6 +86,13 @@ export const clients: readonly ServerMutant[] = [
   mutant('expiry-early', 'Sessions expire after half of their timeouts.', { servers: 1 }, [
     [tracker, 'const deadline = now + session.timeout\n', 'const deadline = now + session.timeout / 2\n'],
   ]),
+  mutant('pings-ignored', 'Pings of clients do not prolong their sessions.', { servers: 1 }, [
+    [
+      'connections/request-processor.ts',
+      'this.#service.touchSession(session)\n    const canStartEarly',
+      'if (type !== OpCode.ping) this.#service.touchSession(session)\n    const canStartEarly',
+    ],
+  ]),
   mutant('expiry-ignored', 'Sessions never expire.', { servers: 1 }, [
     [tracker, 'expired.push(session)', 'void expired'],
   ]),

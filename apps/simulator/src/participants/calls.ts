@@ -101,5 +101,4 @@ const decoder = new TextDecoder()
 export const textOf = (data: Uint8Array): string => decoder.decode(data)
 
 /** Converts a Stat of the client library. */
-export const statOf = (stat: Stat | undefined): PlainStat | undefined =>
-  stat && plainStat({ ...stat, ctime: 0n, mtime: 0n })
+export const statOf = (stat: Stat | undefined): PlainStat | undefined => stat && plainStat(stat)

@@ -41,6 +41,8 @@ export class RecordingConnection extends ForwardingConnection {
   readonly #received: FrameSplitter
   /** Requests without a reply, oldest first; the operation is undefined for requests that are not recorded. */
   readonly #pending: { readonly xid: number; readonly operation: Operation | undefined }[] = []
+  /** When the pings without an answer were sent. */
+  readonly #pings: number[] = []
   /** Resets of watches without a reply; undefined for resets that include persistent watches. */
   readonly #resets: (Pick<WatchesReset, 'since' | 'requested'> | undefined)[] = []
   #session = ''
@@ -106,6 +108,7 @@ export class RecordingConnection extends ForwardingConnection {
     const type = r.int()
     if (xid === Xid.setWatches)
       return void this.#resets.push(type === OpCode.setWatches ? this.#readReset(r) : undefined)
+    if (xid === Xid.ping) this.#pings.push(this.#options.world.now)
     if (xid < 0) return
     const { history, client, connection, server, world, isChecked } = this.#options
     const requested = decodeRequest(type, r)
@@ -137,8 +140,9 @@ export class RecordingConnection extends ForwardingConnection {
     const err = r.int()
     if (xid === Xid.notification) return this.#handleNotification(r)
     if (xid === Xid.setWatches) return this.#handleReset(zxid)
-    if (xid < 0) return
     const { history, client, server, world } = this.#options
+    if (xid === Xid.ping) history.pings.push({ session: this.#session, sent: this.#pings.shift()! })
+    if (xid < 0) return
     const next = this.#pending.shift()
     if (next === undefined || next.xid !== xid) {
       history.violations.push(

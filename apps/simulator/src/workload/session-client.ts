@@ -253,6 +253,7 @@ export class SessionClient {
       if (clock.monotonic() - connection.lastHeardAt > (this.#timeoutMs * 2) / 3)
         return this.#drop(connection)
       if (connection.isAttached && !connection.isClosing) {
+        connection.pings.push(this.#options.incarnation.host.world.now)
         connection.sendRequest(Xid.ping, OpCode.ping)
       }
       connection.cancelHeartbeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
@@ -413,7 +414,8 @@ export class SessionClient {
     const xid = reader.int()
     const zxid = reader.longNumber()
     const err = reader.int()
-    if (xid === Xid.ping) return
+    if (xid === Xid.ping)
+      return void history.pings.push({ session: this.session, sent: connection.pings.shift()! })
     if (xid === Xid.notification) return this.#handleNotification(connection, reader)
     if (xid === Xid.auth) {
       if (err !== 0) this.#reportViolation(connection, `refused a password with ${err}`)
@@ -511,6 +513,8 @@ class ClientConnection extends FramedConnection {
   readonly id: number
   readonly endpoint: ServerEndpoint
   readonly pending: Operation[] = []
+  /** When the pings without an answer were sent. */
+  readonly pings: number[] = []
   isAttached = false
   isReadOnly = false
   isClosing = false

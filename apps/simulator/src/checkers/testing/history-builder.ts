@@ -16,8 +16,11 @@ import { checkers, type Evidence } from '../index.ts'
 export const SESSION_ID = 0x100n
 export const session = SESSION_ID.toString(16)
 
+/** The time of the transaction with this zxid. */
+const timeOf = (zxid: number): number => 1_700_000_001_000 + zxid * 10
+
 export const logged = (zxid: number, cxid: number, txn: Txn, sessionId = SESSION_ID): LoggedTxn => ({
-  header: { sessionId, cxid, zxid, time: 1_700_000_001_000 + zxid * 10 },
+  header: { sessionId, cxid, zxid, time: timeOf(zxid) },
   txn,
   digest: undefined,
 })
@@ -120,6 +123,8 @@ export class HistoryBuilder {
 export const stat = (fields: Partial<PlainStat>): PlainStat => ({
   czxid: 3,
   mzxid: 3,
+  ctime: timeOf(fields.czxid ?? 3),
+  mtime: timeOf(fields.mzxid ?? 3),
   pzxid: 3,
   version: 0,
   cversion: 0,
