@@ -3,7 +3,6 @@ import { runPlan, type RunReport } from '../simulation/run.ts'
 import { Stats } from '../simulation/stats.ts'
 import { replayCommand, report, reportViolations } from './report.ts'
 import type { Failure, Outcome } from './outcome.ts'
-import { catchUnhandledRejections } from './unhandled-rejections.ts'
 
 export interface Range {
   readonly seeds: number
@@ -58,7 +57,7 @@ export async function runSeeds(options: CampaignOptions): Promise<Outcome> {
   let [eventCount, virtualMs, compared] = [0, 0, 0]
   for (let seed = start; seed < start + seeds; seed++) {
     const plan = drawPlan(seed, options)
-    const result = await withoutStacks(() => catchUnhandledRejections(() => runPlan(plan)))
+    const result = await withoutStacks(() => runPlan(plan))
     stats.merge(result.stats)
     eventCount += result.eventCount
     virtualMs += result.virtualMs

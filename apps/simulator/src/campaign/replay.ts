@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { drawPlan, type Feature, type Plan } from '../simulation/plan.ts'
 import { runPlan } from '../simulation/run.ts'
-import { catchUnhandledRejections } from './unhandled-rejections.ts'
 import { report, reportViolations, writeTrace } from './report.ts'
 
 export interface ReplayOptions {
@@ -22,9 +21,7 @@ export async function replay(options: ReplayOptions): Promise<number> {
       : (JSON.parse(readFileSync(options.plan, 'utf8')) as Plan)
   const begun = performance.now()
   const { trace } = options
-  const result = await catchUnhandledRejections(() =>
-    trace === undefined ? runPlan(plan) : writeTrace(plan, trace),
-  )
+  const result = await (trace === undefined ? runPlan(plan) : writeTrace(plan, trace))
   const { stats, eventCount, virtualMs, violations } = result
   if (violations.length > 0) await reportViolations(result, options)
   report({ stats, eventCount, virtualMs, seconds: (performance.now() - begun) / 1000, compared: 0 })

@@ -1,4 +1,3 @@
-import { catchUnhandledRejections } from '../campaign/unhandled-rejections.ts'
 import { runScenario, serversOf } from '../recipes/run-scenario.ts'
 import { drawPlan } from '../simulation/plan.ts'
 import { runPlan } from '../simulation/run.ts'
@@ -14,7 +13,7 @@ async function detect(seed: number): Promise<string | undefined> {
     return violations[0]?.split('\n')[0]?.slice(0, 160)
   }
   const plan = drawPlan(seed, hunt)
-  const { violations } = await catchUnhandledRejections(() => runPlan(plan))
+  const { violations } = await runPlan(plan)
   const checkers = [...new Set(violations.map(({ checker }) => checker))]
   return checkers.length === 0 ? undefined : checkers.slice(0, 3).join(', ')
 }

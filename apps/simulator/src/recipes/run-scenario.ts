@@ -3,6 +3,7 @@ import { RandomSource } from '../../../../packages/recipes/src/testing/nemesis.t
 import { ExclusionChecker } from '../../../../packages/recipes/src/testing/exclusion-checker.ts'
 import { scenarios, type ScenarioContext } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
 import { Prng, type TraceEvent } from '@zabra/testing'
+import { withUnhandledRejections } from '../simulation/unhandled-rejections.ts'
 import { Nemesis } from './nemesis.ts'
 import { Cluster } from './cluster.ts'
 
@@ -34,32 +35,31 @@ export async function runScenario(
   if (scenario === undefined)
     throw new RangeError(`Expected a recipe among ${Object.keys(scenarios).join(', ')}, got ${name}`)
   const violations: string[] = []
-  const unhandled = (reason: unknown): void => void violations.push(`unhandled: ${describe(reason)}`)
-  process.on('unhandledRejection', unhandled)
   const prng = new Prng(seed).fork(`recipe ${name}`)
   const cluster = new Cluster(seed, servers, prng.pick([60, 1000]))
   const { world } = cluster.simulation
   world.onTrace = onTrace
   let nemesis: Nemesis | undefined
-  try {
+  const play = async (): Promise<void> => {
     await world.runUntilSettled(
       cluster.connectAll(prng.integer(3, prng.pick([4, 8, 20])), prng.pick([4000, 8000, 12_000])),
       60_000,
     )
-    nemesis = new Nemesis(cluster, prng.fork('trouble'))
-    const own = nemesis
+    const own = new Nemesis(cluster, prng.fork('trouble'))
+    nemesis = own
     world.schedule(FAULTS_MS, undefined, 'end of all trouble', () => own.stop())
-    await world.runUntilSettled(scenario.run(contextOf(cluster, nemesis, seed)), LIMIT_MS)
+    await world.runUntilSettled(scenario.run(contextOf(cluster, own, seed)), LIMIT_MS)
     own.stop()
     await world.run(world.now + RECOVERY_MS)
     violations.push(...(await leftovers(cluster)))
     for (const { stops } of cluster.simulation.servers)
       for (const { server, during, reason } of stops)
         violations.push(`${server} stopped in ${during}: ${reason}`)
+  }
+  try {
+    await withUnhandledRejections((what) => void violations.push(`unhandled: ${what}`), play)
   } catch (error) {
     violations.push(describe(error))
-  } finally {
-    process.off('unhandledRejection', unhandled)
   }
   return { violations, eventCount: world.eventCount, hash: world.hash, counts: nemesis?.counts ?? {} }
 }

@@ -55,6 +55,7 @@ import { READY_PATH, ReadinessMonitor } from './readiness-monitor.ts'
 import { MANY_SLOW_PACKETS, maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'
 import { QuorumMonitor } from './quorum-monitor.ts'
+import { withUnhandledRejections } from './unhandled-rejections.ts'
 
 /** Liveness bounds after healing, in milliseconds of world time. */
 const WRITE_WITHIN_MS = 15_000
@@ -103,8 +104,11 @@ export interface RunOptions {
 }
 
 /** Runs a plan from its first event to its last and checks the result. */
-export function runPlan(plan: Plan, options: RunOptions = {}): Promise<RunReport> {
-  return new Run(plan, options).run()
+export async function runPlan(plan: Plan, options: RunOptions = {}): Promise<RunReport> {
+  const unhandled: Violation[] = []
+  const report = (message: string): void => void unhandled.push({ checker: 'unhandled', message })
+  const result = await withUnhandledRejections(report, () => new Run(plan, options).run())
+  return unhandled.length === 0 ? result : { ...result, violations: [...result.violations, ...unhandled] }
 }
 
 class Run {
