@@ -15,7 +15,8 @@ if (args.includes('--help') || args.includes('-h')) {
   process.exit()
 }
 const take = (name) => (args.includes(name) ? args.splice(args.indexOf(name), 2)[1] : undefined)
-const [variant, planted] = [variantOf(take('--variant')), take('--plant')]
+const [variantName, planted] = [take('--variant'), take('--plant')]
+const variant = variantOf(variantName)
 const recipes = args.indexOf('--recipes')
 if (recipes >= 0 && (args[recipes + 1] ?? '--').startsWith('--')) args.splice(recipes + 1, 0, 'all')
 
@@ -35,9 +36,11 @@ function commit() {
   return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`
 }
 
-/** Runs a bundle with the same signals, and exits as it does. */
+/** Runs a bundle with the same signals, and exits as it does. It prints commands that replay its runs, for which it is bundled again. */
 function runBundle(file, options) {
-  const child = spawn(process.execPath, [...nodeOptions, file, ...options], { stdio: 'inherit' })
+  const bundled = variantName === undefined ? planted && `--plant ${planted}` : `--variant ${variantName}`
+  const env = bundled === undefined ? process.env : { ...process.env, ZABRA_SIM_BUNDLED: bundled }
+  const child = spawn(process.execPath, [...nodeOptions, file, ...options], { stdio: 'inherit', env })
   child.on('exit', (code, signal) => (process.exitCode = signal ? 1 : (code ?? 1)))
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
 }

@@ -11,17 +11,31 @@ export interface ReportOptions {
   readonly minutes?: number
   readonly features?: readonly Feature[]
   readonly shrink: boolean
+  /** The file that the plan comes from; undefined for a plan that is drawn from its seed. */
+  readonly plan?: string | undefined
 }
 
 /** Returns options of plans as on the command line. */
-export function optionsText({ servers, minutes, features }: Omit<ReportOptions, 'shrink'>): string {
+export function optionsText({
+  servers,
+  minutes,
+  features,
+}: Pick<ReportOptions, 'servers' | 'minutes' | 'features'>): string {
   const given = Object.entries({ servers, minutes, with: features?.join() })
   return given.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${value}`])).join(' ')
 }
 
-/** Returns the command that replays a seed. */
+/** Returns the command that plays a plan. */
+const commandOf = (plan: string): string =>
+  ['pnpm sim', plan, process.env['ZABRA_SIM_BUNDLED'] ?? ''].filter((part) => part !== '').join(' ')
+
+/** Returns the command that replays a run. */
 export const replayCommand = ({ seed }: Plan, options: Omit<ReportOptions, 'shrink'>): string =>
-  `pnpm sim --seed ${seed} ${optionsText(options)}`.trimEnd()
+  commandOf(
+    options.plan === undefined
+      ? `--seed ${seed} ${optionsText(options)}`.trimEnd()
+      : `--plan ${options.plan}`,
+  )
 
 /** Prints violations and the command that replays them, writes the trace, and shrinks the plan on request. */
 export async function reportViolations(result: RunReport, options: ReportOptions): Promise<void> {
@@ -43,7 +57,7 @@ export async function reportViolations(result: RunReport, options: ReportOptions
   const planFile = join(folder, `seed-${plan.seed}-${plan.servers}.plan.json`)
   writeFileSync(planFile, `${JSON.stringify(smaller, undefined, 1)}\n`)
   console.log(
-    `  shrunk to ${smaller.servers} servers, ${smaller.faults.length} faults, ${smaller.clients.length} clients, ${smaller.loadMs} ms: pnpm sim --plan ${planFile} --trace trace.txt`,
+    `  shrunk to ${smaller.servers} servers, ${smaller.faults.length} faults, ${smaller.clients.length} clients, ${smaller.loadMs} ms: ${commandOf(`--plan ${planFile}`)} --trace trace.txt`,
   )
 }
 

@@ -102,7 +102,8 @@ describe('the simulation of ensembles', () => {
     const { code, output } = await sim([...args, '--minutes', '0.1', '--quiet'])
     expect(code).toBe(1)
     expect(output).toContain('VIOLATION results: ')
-    expect(output).toContain('replay: pnpm sim --seed 1 --servers 1 --minutes 0.1 --trace trace.txt')
+    const replay = 'pnpm sim --seed 1 --servers 1 --minutes 0.1 --plant version-ignored'
+    expect(output).toContain(`replay: ${replay} --trace trace.txt`)
     const trace = readFileSync(/trace: (.+)/.exec(output)![1]!, 'utf8')
     expect(trace).toMatch(/^\d+\.\d{3} s1 start $/m)
     expect(trace).toMatch(/^VIOLATION results: /m)
