@@ -35,7 +35,7 @@ async function expectSurvival(kazoo: number): Promise<void> {
   })
   console.log(`faults: seed ${seed}, ${rounds} rounds, ${JSON.stringify(figures)}; ${injected.join('; ')}`)
   const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble.member(id).output.slice(-3000)}`)
-  expect(violations, `${injected.join('; ')}\n${replay}\n${outputs.join('\n')}`).toEqual([])
+  expect(violations, [...violations, injected.join('; '), replay, ...outputs].join('\n')).toEqual([])
 }
 
 const timeout = 60_000 + rounds * 30_000
@@ -67,7 +67,7 @@ describeWith(peers, 'an ensemble whose leader is stopped for 12 s', () => {
         },
       )
       console.log(`leader stopped for ${pauseMs} ms: seed ${seed}, ${JSON.stringify(figures)}`)
-      expect(violations, replay).toEqual([])
+      expect(violations, [...violations, replay].join('\n')).toEqual([])
       expect(figures.newSessions).toBe(0)
     },
   )

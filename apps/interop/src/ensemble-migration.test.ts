@@ -85,7 +85,7 @@ describeWith(['apache'], 'an ensemble of Apache ZooKeeper under load', () => {
     ).finally(() => stop.abort())
     console.log(`migration: seed ${seed}, ${JSON.stringify(figures)}`)
     const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble.member(id).output.slice(-2000)}`)
-    expect(violations, outputs.join('\n')).toEqual([])
+    expect(violations, [...violations, ...outputs].join('\n')).toEqual([])
     expect(figures.newSessions).toBe(0)
   }, 180_000)
 })

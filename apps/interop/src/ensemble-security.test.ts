@@ -278,7 +278,7 @@ async function underLoad(
   const options = { seed: seedFromEnv(), sessionTimeout: 16_000, retries: 'idempotent' } as const
   const { violations, ...figures } = await runUnderLoad(ensemble, options, change)
   console.log(`to TLS: seed ${options.seed}, ${JSON.stringify(figures)}`)
-  expect(violations, outputs(ensemble)).toEqual([])
+  expect(violations, `${violations.join('\n')}\n${outputs(ensemble)}`).toEqual([])
   expect(figures).toMatchObject({ unknown: 0, newSessions: 0 })
 }
 

@@ -25,9 +25,19 @@ export class History {
     for (const { resolve } of due) resolve()
   }
 
-  /** Resolves when `count` more writes are acknowledged. */
-  waitForWrites(count: number): Promise<void> {
-    return new Promise((resolve) => this.#waiters.push({ until: this.acknowledged + count, resolve }))
+  /** Resolves when `count` more writes are acknowledged. Rejects after the timeout with the violations that there are. */
+  waitForWrites(count: number, withinMs = 60_000): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const known = this.violations.length === 0 ? 'no violation' : this.violations.join('; ')
+        reject(new Error(`Waited ${withinMs} ms for ${count} acknowledged writes; there is ${known}`))
+      }, withinMs)
+      const acknowledged = (): void => {
+        clearTimeout(timer)
+        resolve()
+      }
+      this.#waiters.push({ until: this.acknowledged + count, resolve: acknowledged })
+    })
   }
 
   addViolation(sentence: string): void {
