@@ -95,7 +95,7 @@ class LongCampaign {
       const played = await play(worker, { range: next.value, plans: this.#options.plans })
       if (played === undefined) {
         worker = undefined
-        this.#add(endedWithout(next.value))
+        this.#add(endedWithout(next.value, this.#optionsText))
       } else this.#add(played)
     }
     worker?.disconnect()
@@ -141,13 +141,13 @@ function play(worker: ChildProcess, request: BatchRequest): Promise<PlayedBatch 
 }
 
 /** The result of a batch whose worker ended: a violation, since a run must not end its process. */
-function endedWithout(range: SeedRange): PlayedBatch {
+function endedWithout(range: SeedRange, options: string): PlayedBatch {
   const [from, to] = range
   const failure = {
     seed: from,
     checker: 'process',
     message: `The process that played the seeds ${from} to ${to} ended without a result`,
-    replay: `pnpm sim --start ${from} --seeds ${to - from + 1}`,
+    replay: `pnpm sim --start ${from} --seeds ${to - from + 1} ${options}`.trimEnd(),
   }
   return {
     range,
