@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { readMembers } from './membership.ts'
-import { GROUPS } from './plan.ts'
+import { GROUPS } from './ensemble-plan.ts'
 import { membershipText } from './membership-text.ts'
 
 const isQuorum = (text: string, ...ids: number[]): boolean =>

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { MEMBERSHIP_CHANGES } from './fault.ts'
-import { drawPlan, GROUPS } from './plan.ts'
+import { GROUPS } from './ensemble-plan.ts'
+import { drawPlan } from './plan.ts'
 import { initialRoles, votersWith } from './membership-text.ts'
 
 const LEVEL_FAULTS: ReadonlySet<string> = new Set(['finalize', 'install', 'interruptFinalize'])

@@ -1,7 +1,7 @@
 import { credentialsOf, isCertifiedUser, isSaslUser } from '../history/acl.ts'
 import { QUOTA_PATH, QUOTA_STATS } from '../history/quota.ts'
 import type { History, Operation, MultiPart, ReadPart, Request } from '../history/records.ts'
-import type { ClientPlan, ClientOperation } from '../simulation/plan.ts'
+import type { ClientPlan, ClientOperation } from '../simulation/client-plan.ts'
 import type { Host, Prng, ServerEndpoint } from '@zabra/testing'
 import { drawLargeTreeRequest } from './large-tree.ts'
 import { SessionClient, type SessionClientOptions } from './session-client.ts'
