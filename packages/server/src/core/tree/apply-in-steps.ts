@@ -91,9 +91,8 @@ export function* applyCloseSession(
   }
   // A copy: the index changes as nodes are removed. Nodes that a later transaction has created, in a snapshot that holds its
   // effects already, stay.
-  const others = [...tree.owners.ofSession(sessionId)]
-  for (const other of others) {
-    const path = tree.pathOf(other)
+  const others = Array.from(tree.owners.ofSession(sessionId), (node) => tree.pathOf(node))
+  for (const path of others) {
     if (step.begins(path)) yield
     countAclEntries(step, sink, () => tree.remove(zxid, path, sink))
     if (sink?.hasWaiting === true) yield* sink.notifyInSteps!()

@@ -15,6 +15,7 @@ const SESSIONS = [11n, 12n]
 type Step =
   | { readonly do: 'ask'; readonly ask: RequestSpec; readonly session: number }
   | { readonly do: 'close'; readonly session: number }
+  | { readonly do: 'replace'; readonly path: string; readonly session: number }
   | { readonly do: 'walk'; readonly nodes: number }
 
 const path = fc.constantFrom('/a', '/b', '/a/x', '/a/y', '/b/x', '/a/x/p', '/a/x/q')
@@ -37,10 +38,45 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: asked(change) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('close' as const), session }) },
   {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('replace' as const),
+      path: fc.constantFrom('/a', '/a/x', '/b'),
+      session,
+    }),
+  },
+  {
     weight: 4,
     arbitrary: fc.record({ do: fc.constant('walk' as const), nodes: fc.integer({ min: 1, max: 3 }) }),
   },
 )
+
+/** How a snapshot is written: parents before children. */
+interface Walk {
+  /** Visits up to `limit` nodes. */
+  next(limit: number, visit: (node: number) => void): unknown
+  close(): void
+}
+
+/**
+ * Walks a tree as Apache ZooKeeper does (`DataTree.serializeNode`): the children of a node are listed when it is visited, and found by their
+ * paths when it is their turn. So a node may be written before it is deleted, and a child after both were created again.
+ */
+function apacheWalk(tree: Tree): Walk {
+  const left = ['/']
+  return {
+    next(limit, visit) {
+      for (let visited = 0; visited < limit && left.length > 0;) {
+        const node = tree.find(left.pop()!)
+        if (node === -1) continue
+        visited++
+        visit(node)
+        left.push(...childPaths(tree, node).reverse())
+      }
+    },
+    close() {},
+  }
+}
 
 /** A tree with a log, and a snapshot that is written a few nodes at a time between changes. */
 class SnapshotFixture {
@@ -50,6 +86,7 @@ class SnapshotFixture {
   readonly snapshot: { path: string; data: Uint8Array | null; acl: number; stat: StoredStat }[] = []
 
   take(step: Exclude<Step, { do: 'walk' }>): void {
+    if (step.do === 'replace') return this.#replace(step.path, step.session)
     const sessionId = SESSIONS[step.session]!
     const { preparer, zxid } = this.#requests
     if (step.do === 'close') {
@@ -59,6 +96,17 @@ class SnapshotFixture {
     const { type, body } = encodeRequest({ ...step.ask, data: `${zxid} ${step.ask.op}` })
     const prepared = this.#requests.prepareWith({ sessionId, type, identities: [] }, body, 1000 + zxid)
     if (typeof prepared !== 'number') this.#apply(sessionId, prepared)
+  }
+
+  /** Deletes a node with all that is below it, and creates all of it again. */
+  #replace(path: string, session: number): void {
+    const paths: string[] = []
+    const cursor = this.tree.scan()
+    cursor.next(Infinity, (node) => void paths.push(this.tree.pathOf(node)))
+    cursor.close()
+    const below = paths.filter((one) => one === path || one.startsWith(`${path}/`))
+    for (const one of below.toReversed()) this.take({ do: 'ask', ask: { op: 'delete', path: one }, session })
+    for (const one of below) this.take({ do: 'ask', ask: { op: 'create', path: one }, session })
   }
 
   #apply(sessionId: bigint, { txn, digest }: { txn: LoggedTxn['txn']; digest: LoggedTxn['digest'] }): void {
@@ -112,7 +160,10 @@ function recovered(
 }
 
 describe('a fuzzy snapshot', () => {
-  it(`and the log after it rebuild the tree, in ${RUNS} random histories`, () => {
+  it.each<[string, (tree: Tree) => Walk]>([
+    ['this server', (tree) => tree.scan()],
+    ['Apache ZooKeeper', apacheWalk],
+  ])(`of %s and the log after it rebuild the tree, in ${RUNS} random histories`, (_, walk) => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 12 }),
@@ -129,7 +180,7 @@ describe('a fuzzy snapshot', () => {
             if (done !== true) lists.push(value)
             return done !== true
           }
-          const cursor = fixture.tree.scan()
+          const cursor = walk(fixture.tree)
           for (const one of during) {
             if (one.do === 'walk') cursor.next(one.nodes, (node) => fixture.keep(node))
             else fixture.take(one)

@@ -1,4 +1,14 @@
-import { CONTAINER_OWNER, nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
+import {
+  CONTAINER_OWNER,
+  ErrorCode,
+  nameOf,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  READ_ACL_UNSAFE,
+  Reader,
+  readStat,
+  Writer,
+} from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { describe, expect, test, vi } from 'vitest'
 import { createOf } from '../testing/create-of.ts'
@@ -312,12 +322,28 @@ describe('a transaction', () => {
     expect([tree.lastZxid, tree.nodeCount]).toEqual([3, 4])
   })
 
-  it('is refused where it deletes a node that has children', ({ tree }) => {
-    apply(tree, 1, 1, create('/a', 2))
-    apply(tree, 2, 1, create('/a/b', 1))
-    expect(() => apply(tree, 3, 1, { type: OpCode.delete, path: '/a' })).toThrow(
-      'A znode with children is never deleted.',
-    )
+  it('that deletes a node removes what a fuzzy snapshot holds below it', ({ tree }) => {
+    const before = [tree.nodeCount, tree.acls.size, tree.approximateDataSize]
+    apply(tree, 1, 1, create('/b', 2))
+    // The snapshot was written while /b was deleted (3), and created again with all that is below it.
+    for (const [i, path] of ['/b/x', '/b/x/p', '/b/x/q', '/b/y'].entries())
+      apply(tree, 5 + i, 1, createOf(path, { data: bytes(path), acl: READ_ACL_UNSAFE, ephemeral: i === 3 }))
+    const removed: string[] = []
+    const end = tree.addTraversal({
+      added() {},
+      removing: (node) => removed.push(`${tree.pathOf(node)} ${tree.childCount(node)}`),
+      applied() {},
+    })
+    expect(apply(tree, 3, 1, { type: OpCode.delete, path: '/b' })).toBe(0)
+    end()
+    expect(removed).toEqual(['/b/x/p 0', '/b/x/q 0', '/b/x 0', '/b/y 0', '/b 0'])
+    expect([tree.nodeCount, tree.acls.size, tree.approximateDataSize]).toEqual(before)
+    expect([tree.owners.sessionCount, tree.digest]).toEqual([0, plainDigest(tree)])
+  })
+
+  it('never deletes the root', ({ tree }) => {
+    expect(apply(tree, 1, 1, { type: OpCode.delete, path: '/' })).toBe(ErrorCode.NONODE)
+    expect(tree.nodeCount).toBe(4)
   })
 
   it('is passed to traversals once, while they want it, and only where its zxid is new', ({ tree }) => {

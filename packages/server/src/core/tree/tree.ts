@@ -9,7 +9,6 @@ import {
   type ACL,
   type Writer,
 } from '@zabra/protocol'
-import { invariant } from '@zabra/runtime'
 import type { Digest, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
 import { runToEnd } from '../steps.ts'
 import { AclTable, OPEN_ACL_ID } from './acl-table.ts'
@@ -301,12 +300,18 @@ export class Tree {
     this.#afterChange(parent, path)
   }
 
-  /** Applies the deletion of a node. Returns the error code. */
+  /**
+   * Applies the deletion of a node. Returns the error code.
+   *
+   * The node may have children in replay, all created later: Apache ZooKeeper may write a node to a snapshot before it is deleted, and behind
+   * it the children that the node has got when it was created again. The log creates them again. A tree that has other children is not that of
+   * the leader; digests tell.
+   */
   remove(zxid: Zxid, path: string, sink?: ChangeSink, ref?: NodeRef): number {
     const parentRef = ref?.parent
     const parentPath = parentRef?.path ?? parentOf(path)
     const parent = this.#resolve(parentPath, parentRef)
-    if (parent === NONE) return ErrorCode.NONODE
+    if (parent === NONE || path === '/') return ErrorCode.NONODE
     const p = this.store.columns(parent)
     const pi = this.store.slot(parent)
     if (zxid > p.pzxid[pi]!) {
@@ -316,7 +321,24 @@ export class Tree {
     }
     const node = this.#resolve(path, ref)
     if (node === NONE || this.#isCreatedAfter(node, zxid)) return ErrorCode.NONODE
-    invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
+    this.#removeBelow(node, sink)
+    this.#removeLeaf(node, path, parent, sink, ref?.hash)
+    return ErrorCode.OK
+  }
+
+  /** Removes the descendants of a node, children before their parents. */
+  #removeBelow(top: number, sink: ChangeSink | undefined): void {
+    let node = top
+    for (;;) {
+      for (let child = node; child !== NONE; child = this.store.firstChildOf(node)) node = child
+      if (node === top) return
+      const parent = this.store.parentOf(node)
+      this.#removeLeaf(node, this.pathOf(node), parent, sink)
+      node = parent
+    }
+  }
+
+  #removeLeaf(node: number, path: string, parent: number, sink?: ChangeSink, hash?: number): void {
     if (this.#options.digest) this.#digest.subtract(node)
     const columns = this.store.columns(node)
     const slot = this.store.slot(node)
@@ -327,10 +349,9 @@ export class Tree {
     this.acls.release(this.aclIdOf(node))
     for (const traversal of this.#traversals) traversal.removing(node)
     this.owners.delete(node)
-    this.store.remove(node, ref?.hash)
+    this.store.remove(node, hash)
     this.#quotaTracker.deleted(path, bytes)
-    sink?.deleted(path, acl, parentPath, this.aclOf(parent))
-    return ErrorCode.OK
+    sink?.deleted(path, acl, this.pathOf(parent), this.aclOf(parent))
   }
 
   #setData(
