@@ -1,11 +1,11 @@
-import type { Disk } from '@zabra/runtime'
+import { DiskError, type Disk } from '@zabra/runtime'
 import { ENTRY_END } from '../log-format.ts'
 
 const CHUNK = 1 << 20
 
 /**
  * Copies the first `length` bytes of a log to a file that must not exist yet, and makes the copy durable. `mark` adds the end mark of
- * the last transaction. A failure leaves no copy.
+ * the last transaction. The copy gets its name when it is whole: a shorter log would be taken for a sound one.
  */
 export async function copyPrefix(
   disk: Disk,
@@ -14,9 +14,13 @@ export async function copyPrefix(
   length: number,
   mark: boolean,
 ): Promise<void> {
+  if (await disk.exists(to)) throw new DiskError(`Cannot create ${to}: a file is there`, 'EEXIST', to)
+  const temporary = `${to}.tmp`
+  // A copy that was cut off has left it.
+  if (await disk.exists(temporary)) await disk.remove(temporary)
   const reader = await disk.openRead(from)
   try {
-    const writer = await disk.openWrite(to, { create: true, durable: false })
+    const writer = await disk.openWrite(temporary, { create: true, durable: false })
     let isWhole = false
     try {
       for (let at = 0; at < length; at += CHUNK) {
@@ -29,12 +33,12 @@ export async function copyPrefix(
       isWhole = true
     } finally {
       await writer.close()
-      // A shorter log would be taken for a sound one.
-      if (!isWhole) await disk.remove(to)
+      if (!isWhole) await disk.remove(temporary)
     }
   } finally {
     await reader.close()
   }
+  await disk.rename(temporary, to)
   await disk.syncFolder(folderOf(to))
 }
 

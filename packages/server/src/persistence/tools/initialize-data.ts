@@ -16,6 +16,7 @@ export async function initializeData(
   for (const base of new Set([dataDir, dataLogDir])) {
     const folder = `${base}/${VERSION_FOLDER}`
     await disk.makeFolder(folder)
+    await disk.syncFolder(base)
     const names = await disk.list(folder)
     const [file] = [...snapshotsIn(names), ...logsIn(names)]
     if (file !== undefined)

@@ -51,10 +51,16 @@ export async function renumber(options: RenumberOptions): Promise<Renumbering> {
     )
   const map = compactEpochs(zxidsOf(tree))
   renumberTree(tree, map)
-  const dynamic = await copyDynamicFile(disk, dataDir, map)
+  // A run that is cut off before the data are replaced leaves all that a server reads as it was.
+  const old = await copyDynamicFile(disk, dataDir, map)
+  const proposed = (await disk.exists(`${dataDir}/${PROPOSED_FILE}`))
+    ? withVersion(await disk.readFile(`${dataDir}/${PROPOSED_FILE}`), map)
+    : undefined
 
   const snapshot = await replaceData(recovery, folders, options)
-  for (const name of dynamic) await disk.remove(`${dataDir}/${name}`)
+  if (proposed !== undefined) await disk.replaceFile(`${dataDir}/${PROPOSED_FILE}`, proposed)
+  for (const name of old) await disk.remove(`${dataDir}/${name}`)
+  await disk.syncFolder(dataDir)
   const epoch = new TextEncoder().encode(String(epochOf(tree.lastZxid)))
   for (const name of ['currentEpoch', 'acceptedEpoch'])
     if (await disk.exists(`${folders.snapshots}/${name}`))
@@ -123,22 +129,16 @@ function withVersion(text: Uint8Array, map: (zxid: Zxid) => Zxid): Uint8Array {
 }
 
 /**
- * Writes the newest stored configuration under its new version, and renumbers the proposed one. Returns the names of the old
- * files, which hide the new one until they are removed.
+ * Writes the newest stored configuration under its new version. Returns the names of the old files, which hide the new one until they
+ * are removed.
  */
 async function copyDynamicFile(
   disk: Disk,
   folder: string,
   map: (zxid: Zxid) => Zxid,
 ): Promise<readonly string[]> {
-  const names = await disk.list(folder)
-  const stored = dynamicFilesIn(names)
+  const stored = dynamicFilesIn(await disk.list(folder))
   const newest = stored.at(-1)
-  if (names.includes(PROPOSED_FILE))
-    await disk.replaceFile(
-      `${folder}/${PROPOSED_FILE}`,
-      withVersion(await disk.readFile(`${folder}/${PROPOSED_FILE}`), map),
-    )
   if (newest === undefined) return []
   const name = `zoo.cfg.dynamic.${formatZxid(map(newest.version))}`
   await disk.replaceFile(`${folder}/${name}`, await disk.readFile(`${folder}/${newest.name}`))

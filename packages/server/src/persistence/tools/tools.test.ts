@@ -136,11 +136,28 @@ describe('a copy of a log that cannot be written to its end', () => {
     const { disk, put } = await logOf([1, 2, 3])
     put()
     const fails = { code: 'ENOSPC', writtenBytes: 50 }
-    disk.injectFault = (call, path) => (call === failing && path === '/new' ? fails : undefined)
+    disk.injectFault = (call, path) => (call === failing && path.startsWith('/new') ? fails : undefined)
     await expect(chopLog(disk, LOG, 2, '/new')).rejects.toMatchObject({ code: 'ENOSPC' })
     disk.injectFault = undefined
-    expect(await disk.exists('/new')).toBe(false)
+    expect(disk.paths()).toEqual([LOG])
     expect(await chopLog(disk, LOG, 2, '/new')).toEqual({ kept: 2, last: 2 })
+  })
+
+  it('has no name yet when the process is killed, and does not hinder the next attempt', async () => {
+    const { disk, put } = await logOf([1, 2, 3])
+    put()
+    const copy = '/copies/log.1'
+    const isWriting = new Promise<void>((resolve) => {
+      disk.beforeWrite = () => (resolve(), new Promise(() => {}))
+    })
+    void chopLog(disk, LOG, 2, copy)
+    await isWriting
+    expect(await disk.exists(copy)).toBe(false)
+    disk.beforeWrite = undefined
+    await chopLog(disk, LOG, 2, copy)
+    disk.powerCut()
+    expect(disk.paths()).toEqual([LOG, copy])
+    expect(await readLog(disk, copy)).toMatchObject({ state: 'sound', transactions: 2 })
   })
 })
 
