@@ -202,6 +202,11 @@ export const logEvents = {
     'The peer sends a list of members that cannot be read.',
     'Check the release and the configuration of the peer.',
   ),
+  'election.in-vain': warn(
+    'This server cannot lead: a change of the members that it has seen needs members that are not there. It lets others lead; the change is then lost, unless a quorum has it',
+    'The leader of a change of the members was cut off before other voters had it, and the members that it adds do not run.',
+    'Wait for another leader. To complete the change, start the members that it adds; or ask for it again later.',
+  ),
   'election.later-epoch': warn(
     'This server has accepted a later epoch than that of the leader. It follows without a vote until it takes part in an election',
     'This member was part of an election that no quorum has finished.',

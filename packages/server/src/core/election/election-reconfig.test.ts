@@ -33,6 +33,26 @@ describe('an election with a proposed configuration that is not committed', () =
     expect(harness.receive(5, { vote: vote(3) }).otherWork).toEqual(['finalize in 200'])
   })
 
+  it('has no candidate in every fourth round once it was elected in vain by those that do not know it', () => {
+    const state = { zxid: 0x50, epoch: 2, proposed: ensemble([3, 4, 5], 'version=9') }
+    const harness = new ElectionHarness(3).look(state)
+    const candidates: (string | undefined)[] = []
+    const warnings: number[] = []
+    for (let round = 1; round <= 9; round++) {
+      // 1 begins each round, since it could not follow this server in the one before.
+      harness.receive(1, { vote: vote(1, round, 0x50, 2) })
+      candidates.push(harness.sent.at(-1))
+      for (const from of [1, 2]) {
+        harness.receive(from, { vote: vote(3, round, 0x50, 2) })
+        if (harness.otherWork.includes('warn')) warnings.push(round)
+      }
+    }
+    const own = (round: number): string => `5: looking 3@${round} 50 2`
+    const other = (round: number): string => `5: looking 1@${round} 50 2`
+    expect(candidates.slice(1)).toEqual([own(2), own(3), own(4), other(5), own(6), own(7), own(8), other(9)])
+    expect(warnings).toEqual([3])
+  })
+
   it('joins a leader that a quorum of the active configuration follows', () => {
     // 4 led and proposed 5 as a voter; no other server has that proposal.
     const active = ensemble([1, 3, 4], 'server.5=h5:1:2:observer')

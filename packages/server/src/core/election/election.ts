@@ -1,3 +1,4 @@
+import { formatZxid } from '@zabra/protocol'
 import {
   isQuorumOfAll,
   parseConfiguration,
@@ -46,6 +47,9 @@ const MAX_ROUND_JUMP = 2 ** 20
 /** The longest configuration that is read from a message, in characters: parsing one takes milliseconds, and has hundreds of servers. */
 const MAX_CONFIGURATION = 16 * 1024
 
+/** Rounds in which a server has the votes of the active configuration, and not those of the proposed one, before it lets others lead. */
+const MAX_VAIN_ROUNDS = 3
+
 /** A server that votes for another one begins the next round when it has sent that vote so often again: after 6 s by default. */
 const MAX_RESENDS = 5
 
@@ -91,6 +95,9 @@ export class Election {
   #notificationIntervalMs: number
   /** How often the vote was sent to all again. */
   #resends = 0
+  /** In how many rounds this server was elected in vain, and the last of them. */
+  #vainRounds = 0
+  #lastVainRound = -1
   #oracleAllows = false
   /** By server, the last received vote and the reply to it, since votes were last sent to all. */
   readonly #replies = new Map<ServerId, string>()
@@ -172,6 +179,8 @@ export class Election {
     this.#inRole.clear()
     this.#newerConfigurations.clear()
     this.#warnedAbout.clear()
+    this.#vainRounds = 0
+    this.#lastVainRound = -1
     this.#stopFinalizing()
     this.#avoided = avoid?.leader
     if (avoid !== undefined) this.#work.push({ do: 'start', timer: 'avoid', afterMs: avoid.forMs })
@@ -210,13 +219,17 @@ export class Election {
    * Returns the initial vote. A voter votes for itself. An observer votes for no server. A participant that the active configuration
    * does not contain sends its zxid and epoch, without a candidate; but in every second round it votes for itself if a proposed
    * configuration contains it. It may be the only one that has the latest history, and then no other server can lead. Or a voter
-   * that is needed may not know the proposed configuration, and never vote for it.
+   * that is needed may not know the proposed configuration, and never vote for it. A server that was elected in vain is no candidate in
+   * every fourth round, in which those are none either: others that do not know the proposed configuration would elect it for ever.
    */
   #ownVote(): Vote {
     const { active, zxid, epoch } = this.#own!
     const { self } = this.#options
     if (this.#isObserver()) return { leader: NO_VALUE, zxid: NO_VALUE, round: this.#round, epoch: NO_VALUE }
-    const isCandidate = active.members.has(self) || (this.#round % 2 === 0 && this.#voters.includes(self))
+    const standsBack = this.#vainRounds >= MAX_VAIN_ROUNDS && this.#round % 4 === 1
+    const isCandidate = active.members.has(self)
+      ? !standsBack
+      : this.#round % 2 === 0 && this.#voters.includes(self)
     return { leader: isCandidate ? self : NO_VALUE, zxid, round: this.#round, epoch }
   }
 
@@ -416,11 +429,25 @@ export class Election {
 
   /** Starts the wait for a better vote once a quorum has the vote of this server. */
   #checkQuorum(): void {
-    if (this.#isFinalizing || !hasQuorum(this.#received, this.#proposal(), this.#verifiers!)) return
+    if (this.#isFinalizing) return
+    if (!hasQuorum(this.#received, this.#proposal(), this.#verifiers!)) return this.#noteVainRound()
     this.#isFinalizing = true
     this.#work.push({ do: 'stop', timer: 'resend' })
     this.#work.push({ do: 'start', timer: 'finalize', afterMs: this.#options.finalizeWaitMs })
     this.#finalizeEarly()
+  }
+
+  /** Notes that the voters of the active configuration have elected this server, which the proposed one keeps from leading. */
+  #noteVainRound(): void {
+    const { active, proposed } = this.#verifiers!
+    if (proposed === undefined || this.#vote.leader !== this.#options.self) return
+    if (this.#lastVainRound === this.#round) return
+    if (!hasQuorum(this.#received, this.#proposal(), { active })) return
+    this.#lastVainRound = this.#round
+    if (++this.#vainRounds !== MAX_VAIN_ROUNDS) return
+    const message =
+      'This server cannot lead: a change of the members that it has seen needs members that are not there. It lets others lead; the change is then lost, unless a quorum has it'
+    this.#work.push({ do: 'warn', context: { version: formatZxid(this.#own!.proposed!.version) }, message })
   }
 
   /**
@@ -530,7 +557,8 @@ export class Election {
     this.#checkQuorum()
     // quorum-protocol 2.5: one of two servers decides alone if the oracle allows it, after the other one had an interval of
     // time to send its vote.
-    const canDecideAlone = this.#verifiers!.active.canAskOracle && this.#oracleAllows
+    const hasCandidate = this.#vote.leader !== NO_VALUE
+    const canDecideAlone = hasCandidate && this.#verifiers!.active.canAskOracle && this.#oracleAllows
     if (!this.#isFinalizing && canDecideAlone && this.#received.has(this.#options.self))
       this.#decide(this.#vote)
   }
