@@ -95,3 +95,23 @@ it('a change that is in the history of a later leader is kept', async () => {
   tree.apply(header, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data, version: -1 })
   expect([membership.forgetLost(tree, 2), membership.proposed]).toEqual([undefined, next])
 })
+
+it.each([
+  ['that is not in the log', 0x100000005, 0x100000004, 1, true],
+  ['that is in the log', 0x100000005, 0x100000005, 1, false],
+  ['that an acknowledged NEWLEADER of a later epoch has named', 0x100000005, 0x100000004, 2, false],
+  ['that only gives the configuration its first version', 0x200000000, 0x100000004, 2, false],
+])('a change %s is forgotten after a power cut, or not', async (_, version, lastZxid, epoch, isForgotten) => {
+  const disk = await diskWithFolder('/data')
+  const written = configuration(0x100000000, 1, 2, 3)
+  const proposed = configuration(version, 1, 4, 5)
+  await new Membership(1, { active: written }, { disk, folder: '/data', written }).propose(proposed)
+  disk.powerCut()
+  const known = await loadConfigurations(disk, '/data', written, silentLogger)
+  const membership = new Membership(1, known, { disk, folder: '/data', written })
+  await membership.forgetUnlogged(lastZxid, epoch)
+  disk.powerCut()
+  const stored = await loadConfigurations(disk, '/data', written, silentLogger)
+  const expected = isForgotten ? undefined : proposed
+  expect([membership.proposed, stored.proposed]).toEqual([expected, expected])
+})

@@ -1,4 +1,4 @@
-import { epochOf } from '@zabra/protocol'
+import { counterOf, epochOf } from '@zabra/protocol'
 import type { Address, Disk, Platform } from '@zabra/runtime'
 import type { ClientAddresses } from '../connections/client-ports.ts'
 import type { Configurations } from '../core/election/index.ts'
@@ -14,6 +14,7 @@ import {
   type ServerId,
 } from '../core/quorum/index.ts'
 import { readConfigurationNode, writeConfigurationNode, type Tree } from '../core/tree/index.ts'
+import type { Zxid } from '../core/types.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { loadConfigurations, removeProposed, writeActive, writeProposed } from './configuration-files.ts'
 
@@ -168,6 +169,19 @@ export class Membership {
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
     }
+  }
+
+  /**
+   * Forgets a proposed configuration that is on disk and did not get into the log, which ends at `lastZxid`: the power was cut in between, or
+   * the role ended. This server has not acknowledged it, so no quorum counts on that, and no history of this server has it. One of an epoch
+   * before `currentEpoch` came with NEWLEADER, which was acknowledged, and so may the first version of a configuration. Returns undefined where
+   * there is none, or resolves when it is off the disk.
+   */
+  forgetUnlogged(lastZxid: Zxid, currentEpoch: number): Promise<void> | undefined {
+    const { version = 0 } = this.#proposed ?? {}
+    if (version <= lastZxid || epochOf(version) < currentEpoch || counterOf(version) === 0) return undefined
+    this.#proposed = undefined
+    return this.#write(() => removeProposed(this.#disk, this.#folder))
   }
 
   /**

@@ -327,8 +327,48 @@ it('a leader brings the change that it has seen last into force, also where none
   const text = `${[2, 3].map((id) => memberLine(id)).join('\n')}\nversion=5`
   await disk.makeFolder('/data')
   disk.putFile('/data/zoo.cfg.dynamic.next', new TextEncoder().encode(text))
+  // It has acknowledged the change with the epoch of an earlier leader.
+  for (const name of ['acceptedEpoch', 'currentEpoch'])
+    disk.putFile(`/data/version-2/${name}`, new TextEncoder().encode('1'))
   for (const id of [2, 3]) await ensemble.member(id).start()
   await ensemble.allServe()
   const [follower, leader] = [await configurationAt(ensemble, 2), await configurationAt(ensemble, 3)]
   expect([ensemble.leader, leader.at(-1), leader]).toEqual([3, 'version=5', follower])
+})
+
+describe('a reconfiguration that only one server has when all lose power, and whose new members do not return', () => {
+  async function electWithout(ensemble: Ensemble): Promise<void> {
+    for (const id of [1, 2, 3]) await ensemble.member(id).start()
+    await ensemble.until('a leader of those that are left', () => ensemble.leader !== undefined)
+    await ensemble.allServe()
+    expect(await configurationAt(ensemble, 3)).toHaveLength(4)
+    expect(await ensemble.create(await ensemble.client(3), '/a')).toBe('1:0')
+  }
+
+  it('keeps no leader from being elected where it is only proposed', async () => {
+    const ensemble = await Ensemble.start(3, reconfigurable)
+    for (const id of [1, 2, 3]) await ensemble.member(id).crash()
+    // The power was cut before the leader had the change in its log.
+    const text = `${[3, 4, 5].map((id) => memberLine(id)).join('\n')}\nversion=100000001`
+    ensemble.member(3).disk.putFile('/data/zoo.cfg.dynamic.next', new TextEncoder().encode(text))
+    await electWithout(ensemble)
+    expect(ensemble.leader).toBe(3)
+  })
+
+  it('keeps no leader from being elected where it is logged', async () => {
+    const ensemble = await Ensemble.start(3, reconfigurable)
+    const known = [1, 2, 3].map((one) => memberLine(one)).join('\n')
+    for (const id of [4, 5]) {
+      await ensemble.join(id, parseConfiguration(`${known}\n${memberLine(id)}`))
+      await ensemble.until(`the joiner ${id}`, () => ensemble.server(id).serving)
+    }
+    const client = await ensemble.client(3)
+    for (const id of [1, 2, 4, 5]) holdWrites(ensemble.member(id).disk)
+    client.reconfigure(77, { joining: [4, 5].map((id) => memberLine(id)).join(), leaving: '1,2' })
+    await ensemble.advance(200)
+    for (const id of [1, 2, 3, 4, 5]) await ensemble.member(id).crash()
+    for (const id of [1, 2]) ensemble.member(id).disk.beforeWrite = undefined
+    await electWithout(ensemble)
+    expect(ensemble.leader).toBe(2)
+  })
 })

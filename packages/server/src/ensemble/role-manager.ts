@@ -166,7 +166,7 @@ export class RoleManager {
   /** Starts the first election. */
   async start(): Promise<void> {
     this.#lookingSince = this.#context.platform.clock.monotonic()
-    this.#recallLogged()
+    await this.#recallLogged()
     await this.#election?.startOracle()
     const { membership, database, clientPorts, platform } = this.#context
     const facts = {
@@ -407,10 +407,21 @@ export class RoleManager {
 
   // Elections
 
-  /** Reads the configuration at the end of the log: a logged change is binding for this server, whatever role has logged it. */
-  #recallLogged(): void {
-    const { settings, membership, database } = this.#context
-    if (settings.reconfigEnabled && !membership.isStandalone) membership.recallLogged(database.tree)
+  /**
+   * Reads the configuration at the end of the log: a logged change is binding for this server, whatever role has logged it. Forgets one that
+   * is only proposed.
+   */
+  async #recallLogged(): Promise<void> {
+    const { settings, membership, database, platform, configurationChanged } = this.#context
+    if (membership.isStandalone) return
+    if (settings.reconfigEnabled) membership.recallLogged(database.tree)
+    const version = membership.proposed?.version
+    const forgotten = membership.forgetUnlogged(database.lastZxid, database.epochs.current)
+    if (forgotten === undefined) return
+    await forgotten
+    configurationChanged()
+    const sentence = 'Forgot a change of the members that was proposed and is not in the log of this server'
+    platform.logger.info({ version: formatZxid(version!) }, sentence)
   }
 
   #startElection(): void {
@@ -600,7 +611,7 @@ export class RoleManager {
     await role.end()
     await database.endRole()
     await catchUpWindow(window, database)
-    this.#recallLogged()
+    await this.#recallLogged()
     if (this.#role === role) this.#role = undefined
     const state = this.#state
     this.#state = 'looking'

@@ -290,6 +290,9 @@ export const logEvents = {
     'Read the field `reason`, and the log of the peer.',
   ),
   'quorum.change-lost': info('A change of the members that this server had seen was lost with its leader'),
+  'quorum.change-forgotten': info(
+    'Forgot a change of the members that was proposed and is not in the log of this server',
+  ),
   'quorum.observers-served': info('Observers are kept up to date here'),
   'quorum.observers-not-served': error(
     'Observers cannot be kept up to date here: the port cannot be bound',
