@@ -182,7 +182,7 @@ async function* checkEpochs(disk: Disk, folder: string): AsyncGenerator<Finding>
         'epoch-files',
         folder,
         `currentEpoch is ${current}, above the acceptedEpoch ${accepted}`,
-        'The files come from different servers or times: bring the right ones back, or move the folder away, so that the server gets everything from its leader.',
+        'The files come from different servers or times: bring the right ones back; or empty the member with zabra recover adopt --yes, so that it gets everything from its leader.',
       )
   } catch (error) {
     if (!(error instanceof RecoveryError)) throw error

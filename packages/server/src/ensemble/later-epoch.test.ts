@@ -48,7 +48,7 @@ it('a member that returns with older data of a later epoch undoes no acknowledge
   expect(await read(ensemble, 2, '/kept')).toEqual(['1:0', '2:0'])
   const since = ensemble.lines.slice(before)
   expect(
-    since.filter((line) => line.includes('move the data in its data directory away')).length,
+    since.filter((line) => line.includes('run zabra recover adopt on its data folder')).length,
   ).toBeGreaterThan(0)
   // One in 10 s, after the first attempts.
   for (const kind of ['Looking for a leader', 'Server 3 is elected', 'is not following any more'])

@@ -1,7 +1,7 @@
 import { epochOf, formatZxid, MAX_EPOCH } from '@zabra/protocol'
 import type { Disk, Logger } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { RecoveryError } from './errors.ts'
+import { ADOPT_ADVICE, RecoveryError } from './errors.ts'
 import { Mutex } from './mutex.ts'
 
 const CURRENT = 'currentEpoch'
@@ -85,7 +85,7 @@ export async function openEpochFiles(
     throw new RecoveryError(
       `Expected an acceptedEpoch of at least ${ofHistory}, as the last transaction 0x${formatZxid(last)} has it, got ${accepted}`,
       folder,
-      'The files come from different servers or times. Bring the right acceptedEpoch back; or move this folder away, so that the server gets everything from its leader.',
+      `The files come from different servers or times. Bring the right acceptedEpoch back; or, ${ADOPT_ADVICE}.`,
     )
   if (current > accepted)
     throw new RecoveryError(
@@ -125,7 +125,7 @@ async function readFoundEpoch(disk: Disk, folder: string, name: string): Promise
     throw new RecoveryError(
       `Expected an epoch in ${name} (${cause.message})`,
       folder,
-      'Bring the file back from a backup; or move this folder away, so that the server gets everything from its leader.',
+      `Bring the file back from a backup; or, ${ADOPT_ADVICE}.`,
       { cause },
     )
   }

@@ -1,4 +1,14 @@
 /**
+ * Completes the advice in an error about the files of a member. A member whose folder is moved away starts with an empty history and votes
+ * with it, as if it had never acknowledged anything; an emptied one does not vote until its leader has sent it everything.
+ */
+export const ADOPT_ADVICE =
+  'to give up the data of a member, empty it with zabra recover adopt --yes: it gets everything from its leader'
+
+/** The advice where the log ends before the effects that a snapshot has. */
+export const MISSING_LOG_ADVICE = `Bring the missing log files back. Where there are none, because Apache ZooKeeper lost power when it had just written this snapshot, move the snapshot away so that an older one is used; or, ${ADOPT_ADVICE}.`
+
+/**
  * A file is corrupt. The server does not start, or stops, rather than serve its contents. The message says what was expected, what
  * was found and what to do.
  */

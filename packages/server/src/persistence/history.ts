@@ -1,7 +1,7 @@
 import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
 import type { Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { DamageError } from './errors.ts'
+import { ADOPT_ADVICE, DamageError } from './errors.ts'
 import { logsIn } from './file-names.ts'
 import type { Pause } from './pause.ts'
 import { scanLog, type ScanEnd, type ScanStart } from './log-scan.ts'
@@ -95,6 +95,6 @@ function missing(path: string, last: Zxid, entry: PlacedTxn): DamageError {
     `Expected transaction 0x${formatZxid(last + 1)} or the first of a later epoch, got 0x${formatZxid(entry.zxid)}`,
     path,
     entry.offset,
-    'Bring the missing log files back, or let this server take a snapshot from its leader.',
+    `Bring the missing log files back; or, ${ADOPT_ADVICE}.`,
   )
 }

@@ -1,7 +1,7 @@
 import { adler32, formatZxid } from '@zabra/protocol'
 import type { Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { DamageError } from './errors.ts'
+import { ADOPT_ADVICE, DamageError } from './errors.ts'
 import {
   ENTRY_END,
   ENTRY_HEAD_BYTES,
@@ -47,7 +47,7 @@ const ACTION =
   'Restore this file from a backup or from another copy; to drop everything from there on, move it and all later log files away'
 
 /** The advice when the bytes may also come from a torn write. */
-const TORN_ACTION = `${ACTION}. If the machine lost power while this was the newest log, nothing from there on was acknowledged, and \`zabra log --repair --force\` cuts it off and keeps a copy; in an ensemble whose other members are healthy you can instead move the data folder away, so that the member gets everything from its leader`
+const TORN_ACTION = `${ACTION}. If the machine lost power while this was the newest log, nothing from there on was acknowledged, and \`zabra log --repair --force\` cuts it off and keeps a copy; or, ${ADOPT_ADVICE}`
 
 /**
  * Reads one log file and calls `visit` for each entry; `visit` returns false to stop early. Distinguishes a clean end from a

@@ -4,7 +4,7 @@ import type { SessionMap } from '../core/session-map.ts'
 import { OPEN_ACL_ID, Tree } from '../core/tree/index.ts'
 import type { Digest, Zxid } from '../core/types.ts'
 import { openDataFolders, removeTemporaryFiles, type DataFolders } from './data-folders.ts'
-import { DamageError, RecoveryError } from './errors.ts'
+import { ADOPT_ADVICE, DamageError, MISSING_LOG_ADVICE, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn } from './file-names.ts'
 import type { LogRange } from './log-range.ts'
 import type { Pause } from './pause.ts'
@@ -212,7 +212,7 @@ async function loadNewestSnapshot(
   throw new RecoveryError(
     `Expected one sound snapshot, got ${skipped.length} that are damaged (${skipped[0]!.file}: ${skipped[0]!.reason})`,
     folder,
-    'Restore one from a backup or from another server.',
+    `Restore one from a backup or from another server; or, ${ADOPT_ADVICE}.`,
     { cause: failure },
   )
 }
@@ -239,6 +239,6 @@ function rejectNodesWithoutAcl(tree: Tree, { file, snapshot }: Loaded, folder: s
   throw new RecoveryError(
     `Expected the access list of ${left} in the table of ${file} or in the log after it, got neither`,
     folder,
-    'Bring the missing log files back, or move this snapshot away so that an older one is used.',
+    MISSING_LOG_ADVICE,
   )
 }

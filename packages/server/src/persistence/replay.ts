@@ -3,7 +3,7 @@ import type { Disk, Logger } from '@zabra/runtime'
 import { SessionMap } from '../core/session-map.ts'
 import { sameDigest, type Tree } from '../core/tree/index.ts'
 import type { Digest, LoggedTxn, Zxid } from '../core/types.ts'
-import { DamageError, DivergedFilesError, RecoveryError } from './errors.ts'
+import { ADOPT_ADVICE, DamageError, DivergedFilesError, MISSING_LOG_ADVICE, RecoveryError } from './errors.ts'
 import type { NamedFile } from './file-names.ts'
 import { isSuccessor } from './history.ts'
 import { ENTRY_HEAD_BYTES, LOG_HEADER_BYTES } from './log-format.ts'
@@ -126,7 +126,7 @@ export class Replay {
       throw new RecoveryError(
         `Expected transactions up to 0x${formatZxid(until)}, which the snapshot contains in part, got them up to 0x${formatZxid(this.#tree.lastZxid)}`,
         folder,
-        'Bring the missing log files back, or move this snapshot away so that an older one is used.',
+        MISSING_LOG_ADVICE,
       )
     }
   }
@@ -238,7 +238,7 @@ export class Replay {
       what,
       path,
       entry.offset,
-      'Bring the missing log files back, or restore the folder from a backup.',
+      `Bring the missing log files back, or restore the folder from a backup; or, ${ADOPT_ADVICE}.`,
     )
   }
 }

@@ -122,7 +122,7 @@ describe('a learner that connects to a leader', () => {
     expect(harness.learner.nextWork()).toEqual({
       do: 'leave',
       reason: expect.stringMatching(
-        /epoch 1 is before epoch 5 of the history of this server.*move the data/s,
+        /epoch 1 is before epoch 5 of the history of this server.*zabra recover adopt/s,
       ),
     })
   })

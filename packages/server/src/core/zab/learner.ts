@@ -199,7 +199,7 @@ export class Learner {
     if (epoch < currentEpoch)
       return this.#leave(
         `the leader's epoch ${epoch} is before epoch ${currentEpoch} of the history of this server, which has data of another ` +
-          'ensemble, or the others have lost theirs; to join, stop this server and move the data in its data directory away',
+          'ensemble, or the others have lost theirs; to join without its data, stop this server and run zabra recover adopt on its data folder',
       )
     const reason = `the leader's epoch ${epoch} is before the accepted epoch ${acceptedEpoch}`
     this.#leave(reason, { earlierEpoch: epoch })
