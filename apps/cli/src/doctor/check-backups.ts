@@ -24,13 +24,7 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
     catalog = await Catalog.read(store)
     verified = await readVerification(store)
   } catch (cause) {
-    if (!(cause instanceof BackupError) && !(cause instanceof DiskError)) throw cause
-    yield finding(
-      'backup-target',
-      where,
-      cause.message,
-      'Make the target reachable from here, or name another one: until then no server can write backups there either, if it sees the same.',
-    )
+    yield unreachable(where, cause)
     return
   }
   const remedy = 'zabra backup verify shows all; make a new backup with zabra backup now.'
@@ -49,8 +43,12 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
       `moments after ${hex(after)}${before === undefined ? '' : ` and before ${hex(before)}`} cannot be restored: a part of the log is in no backup`,
       'Look for the event backup.gap in the logs of the members, which says what to change.',
     )
-  for await (const { name, defect } of verifyPieces(store, [newest, ...catalog.chainOf(newest).logs]))
-    if (defect !== undefined) yield finding('backup-damaged', name, defect.problem, remedy)
+  try {
+    for await (const { name, defect } of verifyPieces(store, [newest, ...catalog.chainOf(newest).logs]))
+      if (defect !== undefined) yield finding('backup-damaged', name, defect.problem, remedy)
+  } catch (cause) {
+    yield unreachable(where, cause)
+  }
   yield* checkVerification(where, verified, now)
   if (verified !== undefined && verified.problem !== null)
     yield finding(
@@ -74,6 +72,17 @@ export async function* checkBackups(store: BackupStore, now: number): AsyncGener
       'backups are not encrypted',
       'Set backup.encryption.keyFile on the servers, or give --key-file to zabra backup now, and keep the key elsewhere.',
     )
+}
+
+/** Returns the finding for an error of the target. Throws any other. */
+function unreachable(where: string, cause: unknown): Finding {
+  if (!(cause instanceof BackupError) && !(cause instanceof DiskError)) throw cause
+  return finding(
+    'backup-target',
+    where,
+    cause.message,
+    'Make the target reachable from here, or name another one: until then no server can write backups there either, if it sees the same.',
+  )
 }
 
 /** Servers verify by replay; what only `zabra backup verify --deep` has replayed is recorded nowhere. */

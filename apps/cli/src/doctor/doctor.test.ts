@@ -484,6 +484,13 @@ describe('checkBackups', () => {
     }
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-target'])
     disk.list = list
+    const openRead = disk.openRead.bind(disk)
+    disk.openRead = async (path) => {
+      if (path.includes('/snapshot/')) throw new DiskError(`Cannot read ${path}`, 'EIO', path)
+      return openRead(path)
+    }
+    expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-target'])
+    disk.openRead = openRead
     await writeVerification(store, { ...result, problem: 'Expected 4 nodes, got 3.' })
     expect(await idsOf(checkBackups(store, 2000))).toEqual(['backup-unusable'])
     await writeVerification(store, { ...result, problem: null })

@@ -1,7 +1,14 @@
 import { SeededRandom, type Platform } from '@zabra/runtime'
 import { nodeCryptography } from '@zabra/runtime/node'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Catalog, FolderTarget, readVerification, type BackupStore } from '../backup/index.ts'
+import {
+  Catalog,
+  FolderTarget,
+  readVerification,
+  type BackupStore,
+  type BackupTarget,
+} from '../backup/index.ts'
+import { TargetError } from '../backup/errors.ts'
 import { TestServer } from '../testing/test-server.ts'
 import { BackupVerification } from './backup-verification.ts'
 
@@ -128,6 +135,37 @@ describe('the verification of backups', () => {
     verification.runIfDue(catalog)
     await verification.end()
     expect(looks).toBe(before)
+  })
+
+  it('reports no damage where the store did not answer, and is made again an hour later', async () => {
+    const { target } = store
+    let isAway = true
+    const remote: BackupTarget = {
+      url: target.url,
+      list: (folder) => target.list(folder),
+      async open(name) {
+        if (isAway && name.startsWith('snapshot/')) throw new TargetError('The store did not answer.')
+        return target.open(name)
+      },
+      write: (name, chunks) => target.write(name, chunks),
+      remove: (name) => target.remove(name),
+      listUnfinished: (before) => target.listUnfinished(before),
+      removeUnfinished: (name) => target.removeUnfinished(name),
+    }
+    store = { ...store, target: remote }
+    const { verification, advance } = create()
+    verification.runIfDue(catalog)
+    await until(() => server.logLines.some(({ sentence }) => /verified|cannot be restored/.test(sentence)))
+    expect(server.logLines.at(-1)).toMatchObject({
+      level: 'warn',
+      facts: { reason: 'The store did not answer.' },
+    })
+    expect(await readVerification(store)).toBeUndefined()
+    isAway = false
+    advance(3_600_000)
+    verification.runIfDue(catalog)
+    await until(() => verification.last !== undefined)
+    expect(verification.last).toMatchObject({ problem: null })
   })
 
   it('reports no damage of a backup that was removed meanwhile', async () => {

@@ -3,7 +3,7 @@ import { DamageError, RecoveryError } from '../persistence/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
 import { openRaw, type BackupChain, type BackupStore, type Catalog } from './catalog.ts'
-import { BackupError } from './errors.ts'
+import { BackupError, TargetError } from './errors.ts'
 import { loadBackup, type LoadOptions } from './load-backup.ts'
 import { manifestName, type Manifest, type SnapshotManifest } from './manifest.ts'
 import { chunksOf } from './target.ts'
@@ -93,6 +93,8 @@ async function defectOf(name: string, check: () => Promise<void>): Promise<Backu
     await check()
     return undefined
   } catch (error) {
+    // Says nothing about the backup.
+    if (error instanceof TargetError) throw error
     if (error instanceof BackupError || error instanceof DamageError || error instanceof RecoveryError)
       return { name, problem: error.message }
     throw error
