@@ -62,7 +62,7 @@ export function localSource(
       return { ...base, digest: digestText(base), chunks: contentsOf(reader) }
     },
     async readLog(after) {
-      const log = await readLog(target, servedTreeOf(target), after)
+      const log = await readLog(target, after)
       return log && { ...log, chunks: endable(limited(log.chunks), () => endChunks(log.chunks)) }
     },
   }
@@ -71,21 +71,24 @@ export function localSource(
 function servedTreeOf(target: AdminTarget): ServerReport['tree'] {
   const tree = servedTree(target)
   if (tree !== undefined) return tree
-  throw new BackupError(`The server serves no clients: it is ${target.role}. Back up another member.`)
+  throw new NotServingError(target.role)
 }
 
-/** Reads the committed transactions after a zxid as a log file; resolves to undefined when the server does not have them any more. */
-export async function readLog(
-  target: AdminTarget,
-  tree: ServerReport['tree'],
-  after: Zxid,
-): Promise<SourceLog | undefined> {
-  await new Promise<void>((resolve) => tree.whenConsistent(resolve))
-  // No await from here to the digest: they belong together.
-  const upTo = lastTransaction(target, tree.lastZxid, after)
-  const facts = { upTo, nodes: tree.nodeCount, digest: digestText(tree) }
+/** Says that a server follows no quorum. */
+export class NotServingError extends BackupError {
+  constructor(role: AdminTarget['role']) {
+    super(`The server serves no clients: it is ${role}. Back up another member.`)
+  }
+}
+
+/**
+ * Reads the committed transactions after a zxid as a log file; resolves to undefined when the server does not have them any more. Rejects
+ * with a `NotServingError`.
+ */
+export async function readLog(target: AdminTarget, after: Zxid): Promise<SourceLog | undefined> {
+  const facts = await consistentFacts(target, after)
   // Open from here on, it keeps the files from a purge.
-  const cursor = target.readHistory(after, Math.max(after, upTo))
+  const cursor = target.readHistory(after, Math.max(after, facts.upTo))
   const close = async (): Promise<unknown> => cursor.return?.()
   try {
     if (!(await target.hasLogAfter(after))) {
@@ -99,6 +102,19 @@ export async function readLog(
     if (error instanceof DamageError) return undefined
     throw error
   }
+}
+
+/** Describes a tree between two transactions. In a later turn the next large one may have changed half of it. */
+function consistentFacts(target: AdminTarget, after: Zxid): Promise<Omit<SourceLog, 'chunks'>> {
+  const tree = servedTreeOf(target)
+  return new Promise((resolve, reject) => {
+    tree.whenConsistent(() => {
+      // A role that has ended meanwhile has applied the rest of its log, which may never be committed.
+      if (servedTree(target) !== tree) return reject(new NotServingError(target.role))
+      const upTo = lastTransaction(target, tree.lastZxid, after)
+      resolve({ upTo, nodes: tree.nodeCount, digest: digestText(tree) })
+    })
+  })
 }
 
 /**

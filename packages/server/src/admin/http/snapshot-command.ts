@@ -11,11 +11,14 @@ export interface TakenSnapshot {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Takes a snapshot. Resolves to its file, or to undefined when it could not be taken. */
+/** Takes a snapshot. Resolves to its file, or to undefined when it could not be taken, or the role has ended meanwhile. */
 export async function takeSnapshot(target: AdminTarget): Promise<TakenSnapshot | undefined> {
   const { disk } = target.platform
   const { snapshots } = target.directories
+  const { service } = target
   if (!(await target.takeSnapshot())) return undefined
+  // A role that ends applies the rest of its log, which may never be committed.
+  if (target.service !== service) return undefined
   const newest = snapshotsIn(await disk.list(snapshots)).at(-1)
   if (newest === undefined) return undefined
   const path = `${snapshots}/${newest.name}`

@@ -4,7 +4,7 @@ import { MAX_FEATURE_LEVEL } from '../../../core/quorum/index.ts'
 import { snapshotsIn } from '../../../persistence/index.ts'
 import { RestoreRefusal, type AdminTarget } from '../../admin-target.ts'
 import type { BackupReport } from '../../backup-report.ts'
-import { readLog, servedTree } from '../../local-source.ts'
+import { NotServingError, readLog, servedTree } from '../../local-source.ts'
 import { json, passingProblem, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import { leaderAdvice } from './leader-advice.ts'
 import { EmptyBodyError, RestoreTooLargeError, type RestoreState } from '../restore-command.ts'
@@ -215,9 +215,11 @@ async function sendLog({ target, request }: ApiCall): Promise<HttpResponse> {
   if (!ZXID.test(given))
     return problem(400, 'The zxid is not understood', 'Expected after to be a zxid, such as 0x100000001.')
   const after = Number.parseInt(given.slice(2), 16)
-  const tree = servedTree(target)
-  if (tree === undefined) return notServing(target)
-  const log = await readLog(target, tree, after)
+  const log = await readLog(target, after).catch((error: unknown) => {
+    if (error instanceof NotServingError) return error
+    throw error
+  })
+  if (log instanceof NotServingError) return notServing(target)
   if (log === undefined)
     return problem(
       410,
