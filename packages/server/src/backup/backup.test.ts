@@ -405,6 +405,29 @@ describe('moments', () => {
   })
 })
 
+describe('a time', () => {
+  it('is refused where the log between two backups is in none, or was removed by retention', async () => {
+    await create('/a')
+    await backUp()
+    const [time, after] = [clock.wall(), lastZxid()]
+    await server.advance(minute)
+    await create('/b')
+    await create('/c')
+    await server.advance(minute)
+    await create('/d')
+    const source = sourceOf(server.http)
+    const readLog = async (from: number) => (from > after ? source.readLog(from) : undefined)
+    await writeBackup(store, { ...source, readLog }, { clock, compression, snapshot: 'always' })
+    const catalog = await Catalog.read(store)
+    expect(await lastBefore(store, catalog, time)).toBe(after)
+    for (const later of [1, 1.5 * minute])
+      await expect(lastBefore(store, catalog, time + later)).rejects.toThrow(
+        new RegExp(`--zxid 0x${after.toString(16)},.*--zxid 0x${catalog.snapshots[1]!.exactAt.toString(16)}\\.`),
+      )
+    expect(await lastBefore(store, catalog, clock.wall())).toBe(lastZxid())
+  })
+})
+
 describe('a tree that was deleted node by node', () => {
   it('is found as it was before the first delete, in whatever parts of the log the deletes are', async () => {
     for (const path of ['/other', '/app', '/app/1', '/app/2', '/app/3']) await create(path)

@@ -24,7 +24,7 @@ export async function lastBefore(store: BackupStore, catalog: Catalog, time: num
       throw new BackupUsageError(
         `Expected a time up to ${timeText(newestTime)}, when the last backup was made, got ${timeText(time)}. Name an earlier time, or make a backup.`,
       )
-    return log.upTo
+    return lastOfPart(catalog, log, time)
   }
   let found = log.after
   await scanPiece(store, log, ({ zxid, bytes, start }) => {
@@ -34,6 +34,29 @@ export async function lastBefore(store: BackupStore, catalog: Catalog, time: num
     return true
   })
   return found
+}
+
+/**
+ * Returns the last transaction at or before a time after that of a part of the log. Throws a `BackupUsageError` where the log behind the
+ * part is missing, so that transactions before the time may be.
+ */
+function lastOfPart({ logs, snapshots }: Catalog, { upTo, lastTime }: LogManifest, time: number): Zxid {
+  const later = snapshots.filter(({ exactAt }) => exactAt > upTo)
+  const isLast = later.length === 0 && logs.every((other) => other.upTo <= upTo)
+  if (isLast || logs.some((other) => other.after <= upTo && other.upTo > upTo)) return upTo
+  // When a backup was made that ends with the part, nothing had come after it.
+  const same = [
+    ...logs.filter((other) => other.upTo === upTo),
+    ...snapshots.filter(({ exactAt }) => exactAt === upTo),
+  ]
+  const before = later.findLast((snapshot) => snapshot.time <= time)
+  const zxid = before?.exactAt ?? upTo
+  const until = before?.time ?? Math.max(lastTime, ...same.map((one) => one.time))
+  if (time <= until) return zxid
+  const next = later.find(({ exactAt }) => exactAt > zxid)
+  throw new BackupUsageError(
+    `Expected a time that the log in the target covers, got ${timeText(time)}: the log after ${timeText(until)} is in no backup, or retention has removed it. Name the moment before with --zxid 0x${formatZxid(zxid)}${next === undefined ? '' : `, or that of ${timeText(next.time)} with --zxid 0x${formatZxid(next.exactAt)}`}.`,
+  )
 }
 
 /** A change that a restore goes back before. */
