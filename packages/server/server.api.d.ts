@@ -592,6 +592,7 @@ export interface S3Credentials {
 export interface BackupKey {
     readonly id: string;
     readonly bytes: Uint8Array;
+    readonly earlier?: readonly BackupKey[];
 }
 
 export declare function parseKey(text: string, cryptography: Cryptography, file: string): BackupKey;

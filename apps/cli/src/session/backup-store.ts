@@ -49,7 +49,7 @@ export function withStoreOptions(command: Command): Command {
     )
     .option(
       '--key-file <file>',
-      'the key of encrypted backups: 64 hexadecimal digits (else ZABRA_BACKUP_KEY_FILE)',
+      'the key of encrypted backups: 64 hexadecimal digits; earlier keys in further lines (else ZABRA_BACKUP_KEY_FILE)',
     )
     .option('--s3-endpoint <url>', "the URL of a store beside Amazon's (else AWS_ENDPOINT_URL)")
     .option('--s3-region <region>', 'the region of the bucket (else AWS_REGION; us-east-1 by default)')

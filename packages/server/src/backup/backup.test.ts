@@ -247,6 +247,25 @@ describe('encryption', () => {
     await expect(nodesAt(undefined, storeOn(disk, OTHER_KEY))).rejects.toThrow('is encrypted with the key')
   })
 
+  it('opens what earlier keys have sealed with a key file that has these behind the present one', async () => {
+    store = storeOn(disk, OTHER_KEY)
+    await create('/a')
+    await backUp()
+    store = storeOn(disk, `${KEY}\n\n${OTHER_KEY}\n`)
+    await create('/b')
+    await backUp(store, true)
+    const { snapshots, logs } = await Catalog.read(store)
+    expect([snapshots[0]!.key, logs.at(-1)!.key]).toEqual([
+      parseKey(OTHER_KEY, nodeCryptography, 'k').id,
+      parseKey(KEY, nodeCryptography, 'k').id,
+    ])
+    expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
+    for (const text of [`${KEY}\nsecret`, `${KEY} ${KEY}`, '\n'])
+      expect(() => parseKey(text, nodeCryptography, 'k')).toThrow(
+        /^Expected 64 hexadecimal digits(?!.*secret)/,
+      )
+  })
+
   it('stays sound where two members write the same part of the log at once', async () => {
     store = storeOn(disk, KEY)
     const other = storeOn(disk, KEY, new SeededRandom(6))
@@ -422,7 +441,9 @@ describe('a time', () => {
     expect(await lastBefore(store, catalog, time)).toBe(after)
     for (const later of [1, 1.5 * minute])
       await expect(lastBefore(store, catalog, time + later)).rejects.toThrow(
-        new RegExp(`--zxid 0x${after.toString(16)},.*--zxid 0x${catalog.snapshots[1]!.exactAt.toString(16)}\\.`),
+        new RegExp(
+          `--zxid 0x${after.toString(16)},.*--zxid 0x${catalog.snapshots[1]!.exactAt.toString(16)}\\.`,
+        ),
       )
     expect(await lastBefore(store, catalog, clock.wall())).toBe(lastZxid())
   })

@@ -330,9 +330,10 @@ export async function openPiece(
     throw new BackupError(
       `${piece.name} is encrypted with the key ${keyId}, got no key. Name its file with --key-file.`,
     )
+  const own = key?.earlier?.find(({ id }) => id === keyId) ?? key
   const reader = await openRaw(target, piece.name)
   try {
-    return keyId === null ? reader : await SealedReader.open(reader, piece.name, key!, cryptography)
+    return keyId === null ? reader : await SealedReader.open(reader, piece.name, own!, cryptography)
   } catch (error) {
     await reader.close()
     throw error

@@ -19,27 +19,43 @@ export interface BackupKey {
   /** Names the key without giving it away. */
   readonly id: string
   readonly bytes: Uint8Array
+  /** Those that open what was encrypted before this one. */
+  readonly earlier?: readonly BackupKey[]
 }
 
-/** Reads the text of a key file: 64 hexadecimal digits. Throws a `BackupError` that repeats nothing of it. */
+/**
+ * Reads the text of a key file: 64 hexadecimal digits, and in further lines those of earlier keys. Throws a `BackupError` that repeats
+ * nothing of it.
+ */
 export function parseKey(text: string, cryptography: Cryptography, file: string): BackupKey {
-  const bytes = parseKeyBytes(text, file)
-  const hash = cryptography.sha256()
-  hash.update(new TextEncoder().encode('zabra backup key'))
-  hash.update(bytes)
-  return { id: hash.digest().slice(0, KEY_ID_BYTES * 2), bytes }
+  const [key, ...earlier] = keysIn(text, file).map((bytes): BackupKey => {
+    const hash = cryptography.sha256()
+    hash.update(new TextEncoder().encode('zabra backup key'))
+    hash.update(bytes)
+    return { id: hash.digest().slice(0, KEY_ID_BYTES * 2), bytes }
+  })
+  return { ...key!, earlier }
 }
 
-/** Returns the bytes of a key. Throws as `parseKey` does. */
+/** Returns the bytes of the key. Throws as `parseKey` does. */
 export function parseKeyBytes(text: string, file: string): Uint8Array {
-  const digits = text.trim()
-  if (!/^[\da-f]{64}$/i.test(digits))
-    throw new BackupUsageError(
-      `Expected 64 hexadecimal digits in the key file ${file}, got something else. Make one with: openssl rand -hex 32`,
-    )
-  return Uint8Array.from({ length: KEY_BYTES }, (_, index) =>
-    Number.parseInt(digits.slice(index * 2, index * 2 + 2), 16),
-  )
+  return keysIn(text, file)[0]!
+}
+
+/** Returns the bytes of all keys of a file, of which there is at least one. */
+function keysIn(text: string, file: string): Uint8Array[] {
+  return text
+    .trim()
+    .split(/\s*\n\s*/)
+    .map((digits) => {
+      if (!/^[\da-f]{64}$/i.test(digits))
+        throw new BackupUsageError(
+          `Expected 64 hexadecimal digits in each line of the key file ${file}, got something else. Make a key with: openssl rand -hex 32`,
+        )
+      return Uint8Array.from({ length: KEY_BYTES }, (_, index) =>
+        Number.parseInt(digits.slice(index * 2, index * 2 + 2), 16),
+      )
+    })
 }
 
 /**

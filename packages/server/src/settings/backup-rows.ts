@@ -68,7 +68,8 @@ export const backupRows = {
     isSecretFile: true,
     defaultValue: undefined,
     defaultText: 'none: backups are not encrypted',
-    description: 'File with the key of backups: 64 hexadecimal digits.',
+    description:
+      'File with the key of backups: 64 hexadecimal digits. Earlier keys in further lines open the backups that they have encrypted.',
   }),
   backupMember: row({
     group,
