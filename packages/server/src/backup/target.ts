@@ -51,19 +51,25 @@ export class FolderTarget implements BackupTarget {
     const unfinished = `${path}.${hex(this.#random.bytes(4))}${UNFINISHED}`
     const file = await this.#disk.openWrite(unfinished, { create: true, durable: false })
     let size = 0
-    let isWritten = false
     try {
       for await (const chunk of chunks) {
         await file.write(chunk, size)
         size += chunk.length
       }
       await file.sync()
-      isWritten = true
-    } finally {
-      await file.close()
-      if (!isWritten) await this.#disk.remove(unfinished)
+    } catch (error) {
+      // The first error is the one that counts: a full disk may refuse the close too.
+      await file.close().catch(() => {})
+      await this.#disk.remove(unfinished).catch(() => {})
+      throw error
     }
-    await this.#disk.rename(unfinished, path)
+    try {
+      await file.close()
+      await this.#disk.rename(unfinished, path)
+    } catch (error) {
+      await this.#disk.remove(unfinished).catch(() => {})
+      throw error
+    }
     await this.#disk.syncFolder(folder)
     return size
   }
