@@ -147,6 +147,21 @@ describe('a hostile store of S3', () => {
     expect(seen.filter((line) => line.includes('taken'))).toEqual([])
   })
 
+  it('is not blamed for credentials that have ended, nor for another region', async () => {
+    const refusals = [
+      ['<Code>ExpiredToken</Code>', /Check the credentials/],
+      ['<Code>InvalidToken</Code>', /Check the credentials/],
+      [
+        '<Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region>',
+        /the region eu-west-1\. Set the region/,
+      ],
+    ] as const
+    for (const [text, message] of refusals) {
+      respond = (_, response) => void response.writeHead(400).end(`<Error>${text}</Error>`)
+      await expect(target.open('lineage')).rejects.toThrow(message)
+    }
+  })
+
   it('is refused, or read as a short object, when lengths and ranges are not those that were asked for', async () => {
     const withRange = (range: string, length: number) => (_: IncomingMessage, response: ServerResponse) =>
       void response.writeHead(206, { 'content-range': range }).end(Buffer.alloc(length))

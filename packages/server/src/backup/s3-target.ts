@@ -396,12 +396,12 @@ export class S3Target implements BackupTarget {
   ): TargetError {
     const code = elementOf(text, 'Code')?.slice(0, 100)
     const what = `${this.url}${name === undefined ? '' : `/${name}`} refused ${method} with status ${status}${code === undefined ? '' : ` (${code})`}`
-    const region = headers.get('x-amz-bucket-region')
-    if (status >= 300 && status < 400)
+    const region = headers.get('x-amz-bucket-region') ?? elementOf(text, 'Region') ?? null
+    if ((status >= 300 && status < 400) || code === 'AuthorizationHeaderMalformed')
       return new TargetError(
         `${what}: the bucket is in ${region === null ? 'another region' : `the region ${region.slice(0, 40)}`}. Set the region of S3 to it.`,
       )
-    if (status === 401 || status === 403)
+    if (status === 401 || status === 403 || code === 'ExpiredToken' || code === 'InvalidToken')
       return new TargetError(
         `${what}. Check the credentials, and that they may list the bucket, and read, write and delete its objects.`,
       )
