@@ -581,6 +581,30 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('believes no time of a last backup that is still to come, as of a member whose clock had jumped', async () => {
+    const disk = new MemoryDisk()
+    const claimed = new TextEncoder().encode(`7 ${'0'.repeat(16)} 1 9000000000000\n`)
+    disk.putFile('/backup/duty', claimed)
+    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY }, disk)
+    await server.advance(10_000)
+    expect(await describedBy(server.http)).toMatchObject({ member: '7', lastBackup: null })
+    await server.advance(MINUTE)
+    const client = await server.connect({ timeout: DAY })
+    client.create(1, '/a')
+    await server.advance(MINUTE)
+    server.disk.injectFault = (_, path) => (path.startsWith('/backup') ? { code: 'EIO' } : undefined)
+    const failingSince = server.clock.wall()
+    client.create(2, '/b')
+    await server.advance(10 * MINUTE)
+    const { lastBackup } = (await describedBy(server.http))!
+    expect(Date.parse(lastBackup!)).toBeLessThanOrEqual(failingSince)
+    server.disk.injectFault = undefined
+    const claim = new TextDecoder().decode(await disk.readFile('/backup/duty'))
+    expect(claim).toMatch(/^1 /)
+    expect(claim).not.toContain('9000000000000')
+    await server.stop()
+  })
+
   it('verifies the newest backup by replay at its interval, also over a restart, and reports damage', async () => {
     const server = await TestServer.start({ backupTargets: ['/backup'], backupVerifyMs: 20 * MINUTE })
     const metrics = async () => (await server.http.request('/metrics')).text
@@ -707,6 +731,21 @@ describe('an ensemble with a target of backups', () => {
     }
     const claim = new TextDecoder().decode(await ensemble.sharedDisk.readFile('/shared/backup/duty'))
     expect(claim.split(' ')[0]).toBe(String(onDuty))
+  })
+
+  it('has no problem any more once all members reach a target again, where nothing is to be written', async () => {
+    const ensemble = await Ensemble.start(3, SHARED)
+    await create(ensemble, '/a')
+    await ensemble.advance(2 * MINUTE)
+    const problems = async () =>
+      Promise.all([...ensemble.members.values()].map(async ({ http }) => (await describedBy(http))?.problem))
+    ensemble.sharedDisk.injectFault = (_, path) =>
+      path.startsWith('/shared/backup') ? { code: 'EIO' } : undefined
+    await ensemble.advance(1.5 * MINUTE)
+    expect(await problems()).toEqual(Array(3).fill(expect.stringContaining('EIO')))
+    ensemble.sharedDisk.injectFault = undefined
+    await ensemble.advance(MINUTE)
+    expect(await problems()).toEqual([null, null, null])
   })
 
   it('gets the last transactions of a leader that stops, and no alarm', async () => {

@@ -61,6 +61,8 @@ const MAX_PAUSE_MS = 3_600_000
 const MAX_FAILURES = 3
 /** Time after a first failure before the next attempt; twice as long after each further one. */
 const RETRY_MS = 5000
+/** How far the clock of another member may be ahead for the time of its last backup to be believed. */
+const MAX_CLOCK_AHEAD_MS = 60_000
 /** Time between two lines of the log about failures, and before the next merge or removal after one that failed. */
 const REPORT_MS = 600_000
 /** Parts of the log that are removed after a backup at most: the next one waits for it. */
@@ -243,7 +245,9 @@ class TargetBackups {
   #failures = 0
   #gaps = 0
   #failuresInRow = 0
-  #problem: string | undefined
+  /** Why the last backup of this server has failed, and its last look at the target. */
+  #backupProblem: string | undefined
+  #lookProblem: string | undefined
   /** When a failure was logged last, on the monotonic clock, and how many there were since. */
   #reportedAt = -Infinity
   #unreported = 0
@@ -266,6 +270,16 @@ class TargetBackups {
     this.#verification = new BackupVerification(store, platform, settings)
   }
 
+  get #problem(): string | undefined {
+    return this.#lookProblem ?? this.#backupProblem
+  }
+
+  /** When a backup was made last, by any member; 0 where that is not known: a time to come is of a clock that was wrong. */
+  get #lastKnownBackupAt(): number {
+    const latest = this.#platform.clock.wall() + MAX_CLOCK_AHEAD_MS
+    return Math.max(0, ...[this.#lastBackupAt, this.#duty.lastBackupAt].filter((time) => time <= latest))
+  }
+
   get #intervalMs(): number {
     const { backupLogIntervalMs, backupSchedule } = this.#settings
     if (backupLogIntervalMs > 0) return backupLogIntervalMs
@@ -274,9 +288,7 @@ class TargetBackups {
   }
 
   report(): BackupReport {
-    const lastBackupAt = this.#isQuiet
-      ? Math.floor(this.#platform.clock.wall())
-      : Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
+    const lastBackupAt = this.#isQuiet ? Math.floor(this.#platform.clock.wall()) : this.#lastKnownBackupAt
     const pieces =
       this.#catalog === undefined ? undefined : [...this.#catalog.snapshots, ...this.#catalog.logs]
     return {
@@ -361,7 +373,7 @@ class TargetBackups {
       const isLogWanted = this.#settings.backupLogIntervalMs > 0 && this.#catalog?.end !== undefined
       if (!this.#isClosed && this.#duty.isHeld && isLogWanted) await this.#backUp(this.#catalog!, 'never')
     } catch (error) {
-      this.#failed(error, 'The last transactions are in no backup')
+      this.#backupProblem = this.#failed(error, 'The last transactions are in no backup')
     }
     await this.#duty.release().catch(() => {})
   }
@@ -419,7 +431,9 @@ class TargetBackups {
     const wasHeld = this.#duty.isHeld
     this.#lookedAt = this.#now()
     try {
-      if (await this.#claim()) {
+      const isHeld = await this.#claim()
+      this.#lookProblem = undefined
+      if (isHeld) {
         if (!wasHeld && !this.#isNamed)
           this.#platform.logger.warn(
             { target: this.#store.target.url },
@@ -433,10 +447,12 @@ class TargetBackups {
         this.#isCatalogCurrent = false
         // A member that takes the duty makes a backup at once.
         this.#savedUpTo = this.#unsavedSince = undefined
+        // The member that has the duty says whether backups fail.
+        if (this.#isDecided) this.#backupProblem = undefined
         await this.#verification.end()
       }
     } catch (error) {
-      this.#failed(error, 'The target of backups cannot be used')
+      this.#lookProblem = this.#failed(error, 'The target of backups cannot be used')
     }
   }
 
@@ -450,7 +466,6 @@ class TargetBackups {
       return false
     }
     if (await this.#hasLostLog()) await this.#duty.release()
-    const lastBackupAt = Math.max(this.#lastBackupAt, this.#duty.lastBackupAt)
     const ifFreeMs = rank * LOOK_MS
     const ifSilentMs = SILENT_MS + ifFreeMs
     const isSubstitute = !this.#isNamed
@@ -463,7 +478,7 @@ class TargetBackups {
         applied: this.#appliedZxid,
         delayMs: () => this.#delayMs(),
       },
-      lastBackupAt,
+      this.#lastKnownBackupAt,
     )
   }
 
@@ -550,7 +565,10 @@ class TargetBackups {
         this.#isCatalogCurrent = true
       }
       const isSnapshotDue = this.#isSnapshotWanted || this.#isSnapshotDue(this.#catalog)
-      if (!isSnapshotDue && !this.#isLogDue()) return
+      if (!isSnapshotDue && !this.#isLogDue()) {
+        this.#backupProblem = undefined
+        return
+      }
       const merges = this.#now() >= this.#mergesAt
       const written = await this.#backUp(this.#catalog, isSnapshotDue ? 'always' : 'if-needed', { merges })
       await this.#removeOld(written.snapshot !== undefined)
@@ -558,7 +576,7 @@ class TargetBackups {
       this.#isCatalogCurrent = false
       // Where a larger part is what fails, small ones go on.
       this.#mergesAt = this.#now() + REPORT_MS
-      this.#failed(error, 'A backup has failed')
+      this.#backupProblem = this.#failed(error, 'A backup has failed')
       this.#pauseAfterFailure()
     }
   }
@@ -598,7 +616,7 @@ class TargetBackups {
     // What was committed meanwhile has waited since then.
     this.#unsavedSince = this.#appliedZxid > this.#savedUpTo ? begunAt : undefined
     this.#failuresInRow = 0
-    this.#problem = undefined
+    this.#backupProblem = undefined
     const { url } = this.#store.target
     const bytes = (snapshot?.piece.bytes ?? 0) + (log?.piece.bytes ?? 0)
     if (snapshot !== undefined) logger.info({ target: url, bytes }, 'Made a backup with a snapshot')
@@ -621,7 +639,7 @@ class TargetBackups {
       if (hasSnapshot) await this.#prune(catalog)
     } catch (error) {
       this.#removesAt = this.#now() + REPORT_MS
-      this.#failed(error, 'Old files of backups cannot be removed')
+      this.#backupProblem = this.#failed(error, 'Old files of backups cannot be removed')
     }
   }
 
@@ -656,9 +674,10 @@ class TargetBackups {
     )
   }
 
-  #failed(error: unknown, sentence: string): void {
-    if (this.#isClosed) return
+  /** Counts and logs a failure, and returns its reason. */
+  #failed(error: unknown, sentence: string): string {
     const reason = error instanceof Error ? error.message : String(error)
+    if (this.#isClosed) return reason
     const { logger } = this.#platform
     const facts = { target: this.#store.target.url, reason, times: ++this.#unreported }
     // A target that stays away is a line each ten minutes.
@@ -668,8 +687,8 @@ class TargetBackups {
       this.#reportedAt = this.#now()
       this.#unreported = 0
     }
-    this.#problem = reason
     this.#failures++
+    return reason
   }
 
   /** Waits before the next attempt, and gives the duty up to others after several. */
