@@ -270,6 +270,41 @@ describe('a leader that replaces the data', () => {
     expect(left.find((size) => size < 500)).toBe(0)
   })
 
+  it('leads on where it has lost leadership and got it back since it began, and says that a later attempt may succeed', async () => {
+    const ensemble = await start()
+    const leader = ensemble.leader!
+    const other = leader === 1 ? 2 : 1
+    const { disk } = ensemble.member(leader)
+    const space = disk.space.bind(disk)
+    let calls = 0
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    disk.space = async () => {
+      // The first look is that before the snapshot is received, the second that before it is written.
+      if (++calls === 2) await held
+      return space()
+    }
+    await restore(ensemble, leader, await backup())
+    await ensemble.until('the tree', () => calls === 2)
+    for (const [from, to] of [
+      [leader, other],
+      [other, leader],
+    ] as const) {
+      await ensemble.allServe()
+      void (ensemble.server(from) as Member).transferLeadership(to)
+      await ensemble.until(`server ${to} to lead`, () => ensemble.leader === to)
+    }
+    const { lookingCount } = (ensemble.server(leader) as Member).service!.stats.ensemble
+    release()
+    expect(await untilRestored(ensemble, leader)).toMatchObject({
+      state: 'failed',
+      again: true,
+      problem: 'Another leader was elected. Try again.',
+    })
+    expect((ensemble.server(leader) as Member).service!.stats.ensemble.lookingCount).toBe(lookingCount)
+    expect(await agreed(ensemble)).toBe('old')
+  })
+
   it('refuses when a server of Apache ZooKeeper joins while they are written', async () => {
     const ensemble = await start()
     const leader = ensemble.leader!

@@ -284,6 +284,8 @@ export class RoleManager {
   async #replaceInEnsemble(tree: Tree, start: Zxid): Promise<void> {
     const { database } = this.#context
     const role = this.#establishedLeader()
+    // `start` may be of an earlier term of this server.
+    if (epochOf(start) !== database.epochs.current) throw otherLeader()
     copyConfigurationNode(database.tree, tree, tree.lastZxid)
     const prepared = await database.prepareReplacement(tree)
     try {
@@ -292,8 +294,7 @@ export class RoleManager {
         throw new RestoreRefusal(
           'Too many transactions came while the data were written. Try again with less load.',
         )
-      if (role !== this.#establishedLeader())
-        throw new RestoreRefusal('Another leader was elected. Try again.', { isPassing: true })
+      if (role !== this.#establishedLeader()) throw otherLeader()
     } catch (error) {
       this.#leaveRole(role, { reason: 'the data are not replaced, and requests arrived meanwhile' })
       await database.discardReplacement(prepared)
@@ -671,5 +672,8 @@ const electedSentence = (state: RoleState, leader: ServerId): string =>
   state === 'leading'
     ? 'This server is elected and gathers its followers'
     : `Server ${leader} is elected; this server joins it`
+
+const otherLeader = (): RestoreRefusal =>
+  new RestoreRefusal('Another leader was elected. Try again.', { isPassing: true })
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
