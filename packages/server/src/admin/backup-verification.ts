@@ -32,6 +32,8 @@ export class BackupVerification {
   readonly #settings: Pick<ServerSettings, 'backupVerifyMs'>
   #last: VerificationRecord | undefined
   #hasRead = false
+  /** The piece of the snapshot that was verified last, by this server since its start. */
+  #verified: string | undefined
   /** When the next attempt may begin, on the monotonic clock. */
   #notBefore = -Infinity
   #running: Promise<void> | undefined
@@ -72,8 +74,11 @@ export class BackupVerification {
     this.#hasRead = true
     const { clock, compression, logger } = this.#platform
     const age = clock.wall() - (this.#last?.time ?? -Infinity)
+    // A snapshot that was made since may put right what was wrong.
+    const isRemedied =
+      typeof this.#last?.problem === 'string' && catalog.snapshots.at(-1)!.piece.name !== this.#verified
     // A time in the future is that of another clock.
-    if (age >= 0 && age < this.#settings.backupVerifyMs) return
+    if (age >= 0 && age < this.#settings.backupVerifyMs && !isRemedied) return
     const { url } = this.#store.target
     if (this.#lacksMemory()) throw new MemoryMissing()
     const chain = catalog.newestChain()
@@ -94,6 +99,7 @@ export class BackupVerification {
       // Pruned or merged meanwhile, or replaced by another one of the same transaction.
       if ([chain.snapshot, ...chain.logs].some(({ piece }) => !present.has(piece.name))) return
     }
+    this.#verified = chain.snapshot.piece.name
     const time = Math.floor(clock.wall())
     this.#last = { time, snapshot, problem: defect?.problem ?? null }
     const facts = {

@@ -606,7 +606,11 @@ describe('a server with a target of backups', () => {
   })
 
   it('verifies the newest backup by replay at its interval, also over a restart, and reports damage', async () => {
-    const server = await TestServer.start({ backupTargets: ['/backup'], backupVerifyMs: 20 * MINUTE })
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      backupVerifyMs: 20 * MINUTE,
+      adminRoleBackup: ['ip:127.0.0.1'],
+    })
     const metrics = async () => (await server.http.request('/metrics')).text
     const done = () =>
       server.logLines.filter(({ sentence }) => sentence.startsWith('Verified the newest')).length
@@ -639,6 +643,11 @@ describe('a server with a target of backups', () => {
       level: 'error',
       sentence: 'The newest backup cannot be restored',
     })
+    // That of now is verified at once.
+    await askForBackup(server.http)
+    await server.advance(2 * MINUTE)
+    expect(done()).toBe(2)
+    expect(await metrics()).toMatch(/^zabra_backup_verified\{target="file:\/\/\/backup"\} 1$/m)
     await server.stop()
   })
 
