@@ -543,6 +543,22 @@ describe('a server with a target of backups', () => {
     },
   )
 
+  it('makes the backup that it is asked for also where its first attempt fails', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], adminRoleBackup: ['ip:127.0.0.1'] })
+    const client = await server.connect({ timeout: 40_000 })
+    client.create(1, '/a')
+    await server.advance(MINUTE)
+    client.create(2, '/b')
+    let faults = 0
+    server.disk.injectFault = (call, path) =>
+      call === 'write' && path.startsWith('/backup/snapshot/') && faults++ === 0 ? { code: 'EIO' } : undefined
+    expect(await askForBackup(server.http)).toMatchObject({ status: 202 })
+    await server.advance(MINUTE)
+    expect(faults).toBeGreaterThan(0)
+    expect((await Catalog.read(storeOn(server.disk, '/backup'))).snapshots).toHaveLength(2)
+    await server.stop()
+  })
+
   it('writes snapshots at the times of cron', async () => {
     const server = await TestServer.start({
       backupTargets: ['/backup'],

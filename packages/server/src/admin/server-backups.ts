@@ -559,6 +559,7 @@ class TargetBackups {
   }
 
   async #run(): Promise<void> {
+    const wasSnapshotWanted = this.#isSnapshotWanted
     try {
       if (this.#catalog === undefined || !this.#isCatalogCurrent || this.#isSnapshotDue(this.#catalog)) {
         this.#catalog = await Catalog.read(this.#store, this.#catalog)
@@ -574,6 +575,8 @@ class TargetBackups {
       await this.#removeOld(written.snapshot !== undefined)
     } catch (error) {
       this.#isCatalogCurrent = false
+      // Not for ever: the log goes on without it.
+      this.#isSnapshotWanted ||= wasSnapshotWanted && this.#failuresInRow < MAX_FAILURES
       // Where a larger part is what fails, small ones go on.
       this.#mergesAt = this.#now() + REPORT_MS
       this.#backupProblem = this.#failed(error, 'A backup has failed')
