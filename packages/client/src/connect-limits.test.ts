@@ -103,6 +103,23 @@ it('a connected client goes on when a certificate becomes invalid', async () => 
   expect(client.state).toBe('suspended')
 })
 
+it('a client that was connected to a read-only server goes on when a certificate becomes invalid', async () => {
+  world.faults.toClient = (chunk) =>
+    chunk.length === 41 ? Uint8Array.of(...chunk.subarray(0, 40), 1) : chunk
+  const client = await world.client({ readOnly: true })
+  expect(client.state).toBe('connectedReadOnly')
+  world.faults.open = () => {
+    throw new CertificateError('unreadable', 'trust.pem')
+  }
+  world.lastConnection.cut()
+  await world.advance(3000)
+  expect(client.state).toBe('suspended')
+  delete world.faults.open
+  delete world.faults.toClient
+  await world.advance(15_000)
+  expect(client.state).toBe('connected')
+})
+
 it('onAttemptFailed is called with each failed attempt and their number', async () => {
   const refuse = world.refuseConnections()
   const failures: ConnectFailure[] = []

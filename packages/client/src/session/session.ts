@@ -315,7 +315,7 @@ export class Session
     callObserver(() => instrumentation?.attempt?.(info))
     callObserver(() => onAttemptFailed?.({ ...info, attempts: this.#failedAttempts }))
     const reason =
-      this.#id === 0n && this.#generation === 1 ? permanentReason(error, this.options.explain) : undefined
+      this.#id === 0n && this.#connections === 0 ? permanentReason(error, this.options.explain) : undefined
     if (reason === undefined) this.#hopeless.clear()
     else if (this.#hopeless.add(info.server).size >= this.hostProvider.size) {
       const message = `connect: no attempt can succeed: ${info.server}: ${reason}`
