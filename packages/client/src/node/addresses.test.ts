@@ -1,6 +1,8 @@
 // oxlint-disable no-restricted-imports -- a server on a real port, and a stand-in for the resolver of the system
 import dns from 'node:dns'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer as createSocketServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer, type Server } from '@zabra/server'
@@ -51,6 +53,22 @@ it('an attempt tries all addresses of a name, one after the other', async () => 
   })
   expect([client.state, lookups(), failed]).toEqual(['connected', 1, 0])
   await client.close()
+})
+
+it('an address whose server accepts connections and serves none does not hide the others of its name', async () => {
+  const { port } = server.addresses.client
+  const refusing = createSocketServer((socket) => socket.destroy()).listen(port, '127.0.0.77')
+  await once(refusing, 'listening')
+  resolving(() => [
+    { address: '127.0.0.77', family: 4 },
+    { address: '127.0.0.1', family: 4 },
+  ])
+  let seed = 1
+  vi.spyOn(Math, 'random').mockImplementation(() => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647)
+  const client = await connect({ servers: `zk.test:${port}`, signal: AbortSignal.timeout(10_000) })
+  expect(client.state).toBe('connected')
+  await client.close()
+  refusing.close()
 })
 
 it('each attempt resolves the name again, and an unknown name only fails that attempt', async () => {

@@ -8,6 +8,7 @@ import {
   type Listener,
   type Network,
 } from '../network.ts'
+import { anyAddress } from './any-address.ts'
 import { connected, sharedReadBuffer, SocketConnection } from './socket-connection.ts'
 
 /** TCP of the operating system, without delay of small writes. */
@@ -83,9 +84,8 @@ function listenError(
 async function connect(to: Address, { signal }: { signal?: AbortSignalLike } = {}): Promise<Connection> {
   const { host, port } = to
   const onread = sharedReadBuffer()
-  const socket = connectSocket(
-    onread === undefined ? { host, port, noDelay: true } : { host, port, noDelay: true, onread },
-  )
+  const options = { host, port, noDelay: true, lookup: anyAddress }
+  const socket = connectSocket(onread === undefined ? options : { ...options, onread })
   if (onread !== undefined) socket.pause()
   await connected(socket, 'connect', to, signal)
   return new SocketConnection(socket, {

@@ -1,6 +1,7 @@
 import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Duplex } from 'node:stream'
+import { anyAddress } from './any-address.ts'
 import { PacedSocket } from './paced-socket.ts'
 
 /** The options with which an HTTP client opens a connection. */
@@ -18,7 +19,7 @@ export function pacedConnections(isSecure: boolean): { createConnection?: (to: T
 }
 
 /** Returns options without the path of the request, which would be that of a Unix socket. */
-const tcp = (to: To): To => ({ ...to, path: undefined }) as To
+const tcp = (to: To): To => ({ ...to, path: undefined, lookup: anyAddress }) as To
 
 const overTls = (to: To) =>
   connectTls({ ...tcp(to), servername: to.servername || (isIP(to.host) === 0 ? to.host : '') })

@@ -32,6 +32,7 @@ import { CUT_OFF, tlsFailureOf } from '../tls-faults.ts'
 import type { identityOf } from './certificate.ts'
 import { addressBlockOf } from '../address-block.ts'
 import { AddressRecords } from './address-records.ts'
+import { anyAddress } from './any-address.ts'
 import { awaitHello } from './await-hello.ts'
 import { openSslName } from './cipher-suites.ts'
 import { KEY_EXCHANGE_GROUPS, MAX_HELLO_BYTES } from './client-hello.ts'
@@ -267,6 +268,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       ...options,
       host: to.host,
       port: to.port,
+      lookup: anyAddress,
       ...(isIP(to.host) === 0 ? { servername: to.host } : {}),
     })
     socket.setNoDelay(true)
