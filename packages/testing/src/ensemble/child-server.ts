@@ -1,6 +1,7 @@
 import { nodeClock } from '@zabra/runtime/node'
 import { startChild, temporaryFolder, type ChildProcess } from '@zabra/runtime/node/children'
-import type { ServerSettings } from '@zabra/server'
+import type { GivenServerSettings } from '@zabra/server'
+import { withGiven } from '../given-settings.ts'
 import type { Role, TestMember } from './test-member.ts'
 import type { TestServerOptions } from './test-server.ts'
 
@@ -8,7 +9,7 @@ export interface ChildServerOptions {
   /** Runs each server in a process of its own. */
   readonly process: 'child'
   /** Settings, as for a server in the test's process. Functions cannot be sent to another process. */
-  readonly settings?: Partial<ServerSettings> | undefined
+  readonly settings?: GivenServerSettings | undefined
   /** Folder for the data; it should be empty. Without it the server uses a temporary folder that `close` removes. */
   readonly data?: string | undefined
 }
@@ -61,7 +62,7 @@ export class ChildServer implements TestMember {
     if (this.#child !== undefined) return this
     const data = await this.#data()
     const clientPort = Number(this.address.split(':')[1] ?? 0)
-    const settings = { clientPort, ...this.#options.settings }
+    const settings = withGiven({ clientPort }, this.#options.settings)
     await new Promise<void>((resolve, reject) => {
       const child = startChild(program(), (message) => {
         const report = message as ChildEvent

@@ -28,6 +28,13 @@ describe('startServer', () => {
     expect((await client.getData('/a')).data).toEqual(bytes('1'))
   })
 
+  it('a setting that is undefined is the one of tests', async () => {
+    const server = await keep(startServer({ settings: { clientPortAddress: undefined, tickTimeMs: undefined } }))
+    expect(server.server.addresses.client.host).toBe('127.0.0.1')
+    const client = await keep(connect({ servers: server.address, sessionTimeoutMs: 1000 }))
+    expect(client.session.timeoutMs).toBe(1000)
+  })
+
   it('a paused server answers its requests after it resumes', async () => {
     const server = await keep(startServer())
     const client = await keep(connect({ servers: server.address, sessionTimeoutMs: 60_000 }))

@@ -1,5 +1,6 @@
 import { nodeClock, nodeNetwork } from '@zabra/runtime/node'
 import { parseConfiguration, type ServerSettings } from '@zabra/server/core'
+import { withGiven } from '../given-settings.ts'
 import { ChildServer, type ChildServerOptions } from './child-server.ts'
 import type { TestMember } from './test-member.ts'
 import { TestServer, type TestServerOptions } from './test-server.ts'
@@ -133,7 +134,7 @@ export function startEnsemble(
   size = 3,
   options: TestEnsembleOptions | ChildEnsembleOptions = {},
 ): Promise<TestEnsemble<TestMember>> {
-  const limits = { initLimit: 20, syncLimit: 10, ...options.settings }
+  const limits = withGiven({ initLimit: 20, syncLimit: 10 }, options.settings)
   if (options.process === 'child')
     return start(size, (id, own) => {
       const data = options.data === undefined ? {} : { data: `${options.data}/${id}` }

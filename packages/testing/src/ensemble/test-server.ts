@@ -1,6 +1,8 @@
 import { MemoryDisk, NetworkError, type Connection, type Disk, type Platform } from '@zabra/runtime'
 import { nodePlatform } from '@zabra/runtime/node'
-import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server/core'
+import type { GivenServerSettings } from '@zabra/server'
+import { createServer, defaults, type Server } from '@zabra/server/core'
+import { withGiven } from '../given-settings.ts'
 import { ServerIncarnation, type ConnectionPolicy } from './server-incarnation.ts'
 import type { Role, TestMember } from './test-member.ts'
 
@@ -8,7 +10,7 @@ export interface TestServerOptions {
   /** Runs the server in the test's own process. */
   readonly process?: 'own' | undefined
   /** Settings that override the defaults for tests: ticks of 100 ms, loopback addresses, an in-memory disk. */
-  readonly settings?: Partial<ServerSettings> | undefined
+  readonly settings?: GivenServerSettings | undefined
   /** Where the data is stored: `memory` (the default) or a folder, which should be empty. */
   readonly data?: 'memory' | (string & {}) | undefined
   /** Parts of the platform to replace, such as the logger. */
@@ -72,7 +74,7 @@ export class TestServer implements TestMember {
     )
     this.#incarnation = incarnation
     const { data = 'memory' } = this.#options
-    const settings = defaults({
+    const ofTests = {
       dataDir: data === 'memory' ? '/data' : data,
       clientPort: this.#port,
       clientPortAddress: '127.0.0.1',
@@ -82,8 +84,8 @@ export class TestServer implements TestMember {
       preAllocSizeBytes: 0,
       extendedTypesEnabled: true,
       fourLetterWords: ['*'],
-      ...this.#options.settings,
-    })
+    }
+    const settings = defaults(withGiven(ofTests, this.#options.settings))
     this.#server = await createServer(settings, incarnation.platform)
     const { port } = this.#server.addresses.client
     this.#port = port

@@ -1,5 +1,7 @@
 import { connectWith, type Client, type ConnectOptions } from '@zabra/client/core'
-import { defaults, parseConfiguration, type ServerSettings } from '@zabra/server/core'
+import type { GivenServerSettings } from '@zabra/server'
+import { defaults, parseConfiguration } from '@zabra/server/core'
+import { withGiven } from '../given-settings.ts'
 import { CLIENT_PORT, SimulatedServer } from './simulated-server.ts'
 import type { CrashKind } from '../world/disk-image.ts'
 import type { Host } from '../world/process.ts'
@@ -10,7 +12,7 @@ export interface SimulateOptions {
   readonly seed: number
   /** Number of servers (default 1). */
   readonly servers?: number | undefined
-  readonly settings?: Partial<ServerSettings> | undefined
+  readonly settings?: GivenServerSettings | undefined
   /** Limit for the scenario in world time, in milliseconds (default an hour). */
   readonly limitMs?: number | undefined
 }
@@ -21,23 +23,21 @@ export class Simulation {
   readonly servers: readonly SimulatedServer[]
   readonly #hosts = new Map<Client, Host>()
 
-  constructor({ seed, servers = 1, settings = {} }: SimulateOptions) {
+  constructor({ seed, servers = 1, settings }: SimulateOptions) {
     const world = new SimulatedWorld(seed)
     this.world = world
     const lines = Array.from({ length: servers }, (_, i) => `server.${i + 1}=s${i + 1}:2888:3888:participant`)
     const ensemble = servers > 1 ? { ensemble: parseConfiguration(lines.join('\n')) } : {}
+    const ofTests = {
+      dataDir: '/data',
+      clientPort: CLIENT_PORT,
+      tickTimeMs: 1000,
+      preAllocSizeBytes: 0,
+      extendedTypesEnabled: true,
+      maxClientCnxns: 0,
+    }
     this.servers = Array.from({ length: servers }, (_, index) => {
-      const own = defaults({
-        dataDir: '/data',
-        clientPort: CLIENT_PORT,
-        tickTimeMs: 1000,
-        preAllocSizeBytes: 0,
-        extendedTypesEnabled: true,
-        maxClientCnxns: 0,
-        ...settings,
-        ...ensemble,
-        serverId: index + 1,
-      })
+      const own = defaults({ ...withGiven(ofTests, settings), ...ensemble, serverId: index + 1 })
       return new SimulatedServer(world, world.addHost(`s${index + 1}`), index + 1, own)
     })
     for (const server of this.servers) server.start()
