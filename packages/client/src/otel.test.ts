@@ -41,7 +41,7 @@ it('each request makes one span and one measurement', async () => {
   await world.outcome(client.create('/a', { data: bytes('secret') }))
   await world.outcome(client.delete('/none')).catch(() => {})
   expect(lines.filter((line) => line.startsWith('zookeeper create'))).toEqual([
-    'zookeeper create {"db.system.name":"zookeeper","db.operation.name":"create","zookeeper.path":"/a","server.address":"tcp://a:2181"}',
+    'zookeeper create {"db.system.name":"zookeeper","db.operation.name":"create","zookeeper.path":"/a","server.address":"a","server.port":2181}',
     expect.stringMatching(/^zookeeper create zookeeper\.zxid=0x[0-9a-f]+$/),
     'zookeeper create ended',
   ])
@@ -63,4 +63,14 @@ it('withoutPaths leaves paths out of spans', async () => {
 it('the hooks work with the global providers, which do nothing by default', async () => {
   const client = await world.client({ instrumentation: openTelemetry() })
   await world.outcome(client.create('/a'))
+})
+
+it.each([
+  ['tls://[fe80::1%eth0]:2281', { 'server.address': 'fe80::1%eth0', 'server.port': 2281 }],
+  ['wss://zk.example.com/zabra', { 'server.address': 'zk.example.com', 'server.port': 443 }],
+  ['ws://zk.example.com:8080/a:1', { 'server.address': 'zk.example.com', 'server.port': 8080 }],
+])('a failed attempt at %s is counted with its host and its port', (server, attributes) => {
+  const { tracer, meter, lines } = recorder()
+  openTelemetry({ tracer, meter }).attempt?.({ server, error: new Error('refused') })
+  expect(lines).toEqual([`zookeeper.client.attempts.failed 1 ${JSON.stringify(attributes)}`])
 })

@@ -57,7 +57,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Instrumentati
         attributes: {
           ...attributes,
           ...(path === undefined || withoutPaths ? {} : { 'zookeeper.path': path }),
-          ...(server === undefined ? {} : { 'server.address': server }),
+          ...(server === undefined ? {} : addressOf(server)),
         },
       })
       const began = performance.now()
@@ -76,7 +76,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Instrumentati
       }
     },
     state: ({ state }) => changes.add(1, { 'zookeeper.state': state }),
-    attempt: ({ server }) => failures.add(1, { 'server.address': server }),
+    attempt: ({ server }) => failures.add(1, addressOf(server)),
     event: ({ type }) => events.add(1, { 'zookeeper.event': type }),
     stall: (lateMs) => stalls.record(lateMs),
     recipe: ({ recipe, phase, waitedMs }) => {
@@ -84,4 +84,11 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Instrumentati
         waits.record(waitedMs, { 'zookeeper.recipe': recipe, 'zookeeper.phase': phase })
     },
   }
+}
+
+/** Returns the attributes of a server, given as `Client.server` is. */
+function addressOf(server: string): { 'server.address': string; 'server.port': number } {
+  const [, scheme, literal, name = '', port = scheme === 'wss' ? 443 : 80] =
+    /^(\w+):\/\/(?:[^/@]*@)?(?:\[([^\]]*)\]|([^:/]*))(?::(\d+))?/.exec(server) ?? []
+  return { 'server.address': literal ?? name, 'server.port': Number(port) }
 }
