@@ -75,3 +75,20 @@ it('a protected create with parents makes a missing parent also when the first t
   const created = client.create('/dir/x-', { mode: 'ephemeralSequential', parents: true })
   expect((await world.within(10_000, created)).path).toMatch(/^\/dir\/_c_/)
 })
+
+it.each([() => '', () => 'task-', (() => undefined) as never])(
+  'a prefix without the UUID is refused: another znode could be taken for the one whose reply was lost',
+  async (prefix) => {
+    await world.outcome(client.create('/q'))
+    await world.outcome(client.create('/q/task-other'))
+    world.loseReply()
+    const create = client.create('/q/n-', { mode: 'persistentSequential', protected: prefix })
+    await expect(world.within(5000, create)).rejects.toMatchObject({
+      code: 'USAGE',
+      path: '/q/n-',
+      message: expect.stringContaining('UUID'),
+    })
+    delete world.faults.toClient
+    expect((await world.within(5000, client.getChildren('/q'))).children).toEqual(['task-other'])
+  },
+)

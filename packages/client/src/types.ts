@@ -251,7 +251,7 @@ export interface NewNodeOptions extends CallOptions {
   /**
    * Begins the name with a protection prefix, by which the znode can be found when the reply is lost. Default for
    * sequential modes, where a retry would create a second znode. A function returns the prefix for a new UUID, which
-   * it must contain; the default is `_c_<uuid>-`, as in Curator.
+   * it must contain, with or without its hyphens; the default is `_c_<uuid>-`, as in Curator.
    */
   readonly protected?: boolean | ((uuid: string) => string) | undefined
   /** After a lost reply, an existing znode with equal contents counts as success. */
