@@ -59,7 +59,7 @@ export declare class ChildServer implements TestMember {
 
 export interface ChildServerOptions {
     readonly process: 'child';
-    readonly settings?: Partial<ServerSettings> | undefined;
+    readonly settings?: GivenServerSettings | undefined;
     readonly data?: string | undefined;
 }
 
@@ -146,7 +146,7 @@ export declare class TestServer implements TestMember {
 
 export interface TestServerOptions {
     readonly process?: 'own' | undefined;
-    readonly settings?: Partial<ServerSettings> | undefined;
+    readonly settings?: GivenServerSettings | undefined;
     readonly data?: 'memory' | (string & {}) | undefined;
     readonly platform?: Partial<Platform> | undefined;
 }
@@ -156,7 +156,7 @@ export interface TestServerOptions {
 export interface SimulateOptions {
     readonly seed: number;
     readonly servers?: number | undefined;
-    readonly settings?: Partial<ServerSettings> | undefined;
+    readonly settings?: GivenServerSettings | undefined;
     readonly limitMs?: number | undefined;
 }
 

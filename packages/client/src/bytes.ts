@@ -1,7 +1,7 @@
-import type { Bytes } from './types.ts'
+import type { Bytes, OwnBytes } from './types.ts'
 
 /** Returns a copy as a plain Uint8Array, whatever class the argument has (`slice` of a Buffer copies nothing). */
-export function copyBytes(view: Uint8Array): Bytes {
+export function copyBytes(view: Uint8Array): OwnBytes {
   const copy = new Uint8Array(view.length)
   copy.set(view)
   return copy

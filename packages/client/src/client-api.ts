@@ -17,6 +17,7 @@ import type {
   NamedNodeOptions,
   OneShotWatches,
   Ordered,
+  OwnBytes,
   ReadOp,
   ReadResult,
   ReconfigChange,
@@ -96,7 +97,7 @@ export interface Client extends AsyncDisposable {
    * codec its values are decoded. Throws a `UsageError` for an invalid path.
    */
   node<T>(path: string, codec: Codec<T>): NodeHandle<T>
-  node(path: string): NodeHandle<Bytes, Data>
+  node(path: string): NodeHandle<OwnBytes, Data>
 
   create(path: string, options?: CreateOptions): Promise<CreateResult>
   /**
@@ -110,7 +111,7 @@ export interface Client extends AsyncDisposable {
   getData(
     path: string,
     options?: CallOptions,
-  ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered>
+  ): Promise<{ data: OwnBytes; isNull: boolean; stat: Stat } & Ordered>
   setData(path: string, data: Data, options?: SetDataOptions): Promise<Stat & Ordered>
   getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered>
   getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }>
@@ -145,8 +146,8 @@ export interface Client extends AsyncDisposable {
   addAuth(scheme: string, auth: Bytes | string, options?: CallOptions): Promise<void>
   whoAmI(options?: CallOptions): Promise<{ scheme: string; id: string }[]>
   /** Reads the configuration of the ensemble; its path is outside of every chroot. */
-  getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
-  reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
+  getConfig(options?: CallOptions): Promise<{ data: OwnBytes; stat: Stat } & Ordered>
+  reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: OwnBytes; stat: Stat } & Ordered>
   /**
    * Creates those of these znodes that do not exist, in this order, with missing parents; existing ones keep their data.
    * A path alone is an empty persistent znode; `/` creates the chroot. For what an application needs at its start: many

@@ -54,6 +54,7 @@ import type {
   MissingNode,
   OneShotWatches,
   Ordered,
+  OwnBytes,
   ReadOp,
   ReadResult,
   ReconfigChange,
@@ -197,7 +198,7 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   node<T>(path: string, codec: Codec<T>): NodeHandle<T>
-  node(path: string): NodeHandle<Bytes, Data>
+  node(path: string): NodeHandle<OwnBytes, Data>
   node(path: string, codec: unknown = rawCodec): unknown {
     const reason = wrongPathType(path) ?? validatePath(path)
     if (reason !== undefined) throw new UsageError(reason, { path, operation: 'node' })
@@ -308,7 +309,7 @@ export class ZooKeeperClient implements InternalClient {
   getData(
     path: string,
     options?: CallOptions,
-  ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered> {
+  ): Promise<{ data: OwnBytes; isNull: boolean; stat: Stat } & Ordered> {
     return this.#submitForPath(ops.getData, path, options)
   }
 
@@ -453,7 +454,7 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   /** Reads the configuration at its path outside of every chroot. */
-  getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+  getConfig(options?: CallOptions): Promise<{ data: OwnBytes; stat: Stat } & Ordered> {
     const request = this.#request(ops.getData, '/', options)
     if (request instanceof Error) return Promise.reject(request)
     request.path = CONFIG_PATH
@@ -464,7 +465,7 @@ export class ZooKeeperClient implements InternalClient {
   async reconfig(
     change: ReconfigChange,
     options?: CallOptions,
-  ): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+  ): Promise<{ data: OwnBytes; stat: Stat } & Ordered> {
     checkArgument('reconfig', 'a change', change, anObject)
     checkCall('reconfig', change, 'reconfig')
     const { joining = null, leaving = null, members = null, version = -1n } = change

@@ -72,6 +72,7 @@ export type {
   OneShotWatch,
   OneShotWatches,
   Ordered,
+  OwnBytes,
   ReadOp,
   ReadResult,
   ReconfigChange,

@@ -3,7 +3,7 @@ import { json, utf8 } from './codecs.ts'
 import { UsageError } from './errors.ts'
 import { client, other, run, setupEachTest, world } from './testing/setup.ts'
 import type { NodeHandle } from './client-api.ts'
-import type { Bytes, Data, Stat } from './types.ts'
+import type { Data, OwnBytes, Stat } from './types.ts'
 
 setupEachTest({}, {})
 
@@ -30,7 +30,7 @@ it('a handle creates, reads, writes, updates and deletes its znode', async () =>
 
 it('a handle without a codec writes bytes and text, and reads bytes', async () => {
   const node = client.node('/raw')
-  expectTypeOf(node).toEqualTypeOf<NodeHandle<Bytes, Data>>()
+  expectTypeOf(node).toEqualTypeOf<NodeHandle<OwnBytes, Data>>()
   await run(node.create('text', { mode: 'ephemeral' }))
   expect((await run(node.get())).value).toEqual(new TextEncoder().encode('text'))
   await run(node.update((data) => data.subarray(0, 2)))

@@ -16,14 +16,14 @@ import { connectionLossError, errorFromCode, otherVersion, type ZooKeeperError }
 import { readReplyZxid } from './session/error-codes.ts'
 import type { AmbiguityResolver, Operation, PendingRequest } from './session/pending-request.ts'
 import { readOrderedStat, readStat } from './stat.ts'
-import type { ACL, Bytes, Ordered, Stat } from './types.ts'
+import type { ACL, Bytes, Ordered, OwnBytes, Stat } from './types.ts'
 
 const requestPath = ({ path }: PendingRequest): string => path
 const always = (): boolean => true
 const never = (): boolean => false
-const EMPTY: Bytes = new Uint8Array(0)
+const EMPTY: OwnBytes = new Uint8Array(0)
 
-const copyOrEmpty = (data: Bytes | null): Bytes => (data === null ? EMPTY : copyBytes(data))
+const copyOrEmpty = (data: Bytes | null): OwnBytes => (data === null ? EMPTY : copyBytes(data))
 
 function writePath(w: Writer, request: PendingRequest): void {
   w.string(request.path)

@@ -48,7 +48,7 @@ it('a one-shot watch has what its kind reads', async () => {
   await run(client.create('/a', { data: 'x' }))
   const data = await run(client.watchOnce('/a', 'data'))
   expectTypeOf(data).toEqualTypeOf<OneShotWatches['data']>()
-  expectTypeOf(data.data).toEqualTypeOf<Uint8Array>()
+  expectTypeOf(data.data).toEqualTypeOf<Uint8Array<ArrayBuffer>>()
   expectTypeOf(data.stat).toEqualTypeOf<Stat>()
   expect([data.data.length, data.isNull, data.stat.version]).toEqual([1, false, 0])
   const { children, stat } = await run(client.watchOnce('/a', 'children'))
@@ -57,6 +57,16 @@ it('a one-shot watch has what its kind reads', async () => {
   const missing = await run(client.watchOnce('/none', 'exists'))
   expectTypeOf(missing.stat).toEqualTypeOf<Stat | undefined>()
   expect(missing.stat).toBeUndefined()
+})
+
+it('what was read is in an ArrayBuffer of its own, as Blob, fetch and crypto.subtle demand', async () => {
+  await run(client.create('/a', { data: 'x' }))
+  expectTypeOf((await run(client.getData('/a'))).data).toEqualTypeOf<Uint8Array<ArrayBuffer>>()
+  expectTypeOf((await run(client.node('/a').get())).value).toEqualTypeOf<Uint8Array<ArrayBuffer>>()
+  const [read] = await run(client.multiRead([{ op: 'getData', path: '/a' }]))
+  if ('code' in read) throw read
+  expectTypeOf(read.data).toEqualTypeOf<Uint8Array<ArrayBuffer>>()
+  expect(read.data.buffer.byteLength).toBe(1)
 })
 
 it('a zxid is a type of its own, compared as a bigint', async () => {

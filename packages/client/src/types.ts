@@ -4,6 +4,9 @@ import type { ZooKeeperError } from './errors.ts'
 /** Opaque bytes, never a Node Buffer. */
 export type Bytes = Uint8Array
 
+/** Bytes that were read, in an `ArrayBuffer` of their own: `Blob`, `fetch` and `crypto.subtle` take no other. */
+export type OwnBytes = Uint8Array<ArrayBuffer>
+
 /** The data of a znode to write: bytes, or text, which is stored as UTF-8. Null is stored as null, which differs from empty. */
 export type Data = Bytes | string | null
 
@@ -176,7 +179,7 @@ export interface Watcher extends AsyncIterable<WatchedEvent>, AsyncDisposable {
 /** A watch that fires once. Disposal and `close` remove it. */
 export interface OneShotWatch extends Ordered, AsyncDisposable {
   /** For kind `data`. */
-  readonly data?: Bytes | undefined
+  readonly data?: OwnBytes | undefined
   /** For kind `children`. */
   readonly children?: readonly string[] | undefined
   /** Undefined when an `exists` watch found no znode. */
@@ -191,7 +194,7 @@ export interface OneShotWatch extends Ordered, AsyncDisposable {
 
 /** The one-shot watch of each kind, with what it has read. */
 export interface OneShotWatches {
-  readonly data: OneShotWatch & { readonly data: Bytes; readonly isNull: boolean; readonly stat: Stat }
+  readonly data: OneShotWatch & { readonly data: OwnBytes; readonly isNull: boolean; readonly stat: Stat }
   readonly children: OneShotWatch & { readonly children: readonly string[]; readonly stat: Stat }
   readonly exists: OneShotWatch & { readonly stat: Stat | undefined }
 }
@@ -226,7 +229,7 @@ export interface ReadOp {
   readonly path: string
 }
 
-export type ReadResult<O> = O extends { op: 'getData' } ? { data: Bytes; stat: Stat } : { children: string[] }
+export type ReadResult<O> = O extends { op: 'getData' } ? { data: OwnBytes; stat: Stat } : { children: string[] }
 
 export type CreateOptions = ModeOptions & NewNodeOptions
 
@@ -288,6 +291,7 @@ export interface SetDataOptions extends CallOptions {
   readonly createIfMissing?: boolean | undefined
 }
 
+/** Options of a watch. `signal` and `timeoutMs` are those of the call that sets it: `close()` ends the watch. */
 export interface WatchOptions extends CallOptions {
   /** `persistent` (default) watches the node and its children, `persistentRecursive` everything below. */
   readonly mode?: 'persistent' | 'persistentRecursive' | undefined
