@@ -64,6 +64,141 @@
 //   OneShotWatches
 //   OperationTimeoutError
 //   Ordered
+//   OwnBytes
+//   Perms
+//   Platform
+//   QuotaExceededError
+//   Random
+//   ReadOp
+//   ReadResult
+//   RecipeErrorCode
+//   ReconfigChange
+//   ReconfigDisabledError
+//   ReconfigInProgressError
+//   RecursiveDeleteOptions
+//   RequestContext
+//   RequestEndCallback
+//   RequestInfo
+//   RequestOutcome
+//   ResyncEvent
+//   RetryFunction
+//   RetryPolicy
+//   SaslMechanism
+//   Schema
+//   ServerAddress
+//   ServerFaultError
+//   ServerList
+//   SessionCredentials
+//   SessionExpiredError
+//   SessionMovedError
+//   SetDataOptions
+//   StandardSchema
+//   Stat
+//   StateChange
+//   ThrottledError
+//   TlsOptions
+//   Transport
+//   TreeOptions
+//   TtlMode
+//   TypedClient
+//   TypedValue
+//   UnknownServerError
+//   UsageError
+//   ValueOptions
+//   Visit
+//   WalkOptions
+//   WatchKind
+//   WatchOptions
+//   WatchedEvent
+//   Watcher
+//   WriteOp
+//   WriteResult
+//   ZooKeeperError
+//   ZooKeeperErrorCode
+//   ZooKeeperErrorOf
+//   Zxid
+//   addressKey
+//   compressed
+//   connect
+//   connectWith
+//   digestId
+//   digestMd5
+//   digestMd5With
+//   findServers
+//   fourLetterWord
+//   json
+//   mapConcurrent
+//   nodeTransport
+//   parseServers
+//   utf8
+
+// @zabra/client/node
+//   ACL
+//   AbortedError
+//   AnyZooKeeperError
+//   AuthFailedError
+//   AuthInfo
+//   BadVersionError
+//   Bytes
+//   CallOptions
+//   Cancel
+//   CertificateError
+//   Client
+//   ClientOptions
+//   ClientStats
+//   Clock
+//   ClosedError
+//   Codec
+//   CodecError
+//   CompressedOptions
+//   ConnectDefaults
+//   ConnectFailedError
+//   ConnectFailure
+//   ConnectOptions
+//   Connection
+//   ConnectionHandler
+//   ConnectionLossError
+//   ConnectionState
+//   CreateMode
+//   CreateOptions
+//   CreateResult
+//   Data
+//   DeleteOptions
+//   DigestMd5Login
+//   DigestMd5Options
+//   EphemeralOnLocalSessionError
+//   ErrorContext
+//   ErrorPolicy
+//   ErrorScope
+//   ErrorsByCode
+//   FindServersOptions
+//   FourLetterWordOptions
+//   Instrumentation
+//   InvalidACLError
+//   MissingNode
+//   ModeOptions
+//   MultiError
+//   NamedNodeOptions
+//   NewConfigNoQuorumError
+//   NewNodeOptions
+//   NoAuthError
+//   NoChildrenForEphemeralsError
+//   NoChrootError
+//   NoNodeError
+//   NoWatcherError
+//   NodeEvent
+//   NodeEventType
+//   NodeExistsError
+//   NodeHandle
+//   NodeTransport
+//   NodeTransportOptions
+//   NotEmptyError
+//   NotReadOnlyError
+//   OneShotWatch
+//   OneShotWatches
+//   OperationTimeoutError
+//   Ordered
+//   OwnBytes
 //   Perms
 //   Platform
 //   QuotaExceededError
@@ -191,6 +326,7 @@
 //   OneShotWatches
 //   OperationTimeoutError
 //   Ordered
+//   OwnBytes
 //   Perms
 //   Platform
 //   QuotaExceededError
@@ -311,6 +447,7 @@
 //   OneShotWatches
 //   OperationTimeoutError
 //   Ordered
+//   OwnBytes
 //   Perms
 //   Platform
 //   QuotaExceededError
@@ -470,13 +607,13 @@ export interface Client extends AsyncDisposable {
     unordered(): Client;
     withCodec<T>(codec: Codec<T>): TypedClient<T>;
     node<T>(path: string, codec: Codec<T>): NodeHandle<T>;
-    node(path: string): NodeHandle<Bytes, Data>;
+    node(path: string): NodeHandle<OwnBytes, Data>;
     create(path: string, options?: CreateOptions): Promise<CreateResult>;
     delete(path: string, options: RecursiveDeleteOptions): Promise<number>;
     delete(path: string, options?: DeleteOptions): Promise<void>;
     exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined>;
     getData(path: string, options?: CallOptions): Promise<{
-        data: Bytes;
+        data: OwnBytes;
         isNull: boolean;
         stat: Stat;
     } & Ordered>;
@@ -510,11 +647,11 @@ export interface Client extends AsyncDisposable {
         id: string;
     }[]>;
     getConfig(options?: CallOptions): Promise<{
-        data: Bytes;
+        data: OwnBytes;
         stat: Stat;
     } & Ordered>;
     reconfig(change: ReconfigChange, options?: CallOptions): Promise<{
-        data: Bytes;
+        data: OwnBytes;
         stat: Stat;
     } & Ordered>;
     createMissing(nodes: readonly (string | MissingNode)[], options?: CallOptions): Promise<void>;
@@ -1178,7 +1315,7 @@ export interface NodeEvent extends Ordered {
 export type NodeEventType = 'nodeCreated' | 'nodeDeleted' | 'nodeDataChanged' | 'nodeChildrenChanged';
 
 export interface OneShotWatch extends Ordered, AsyncDisposable {
-    readonly data?: Bytes | undefined;
+    readonly data?: OwnBytes | undefined;
     readonly children?: readonly string[] | undefined;
     readonly stat?: Stat | undefined;
     readonly fired: Promise<NodeEvent>;
@@ -1187,7 +1324,7 @@ export interface OneShotWatch extends Ordered, AsyncDisposable {
 
 export interface OneShotWatches {
     readonly data: OneShotWatch & {
-        readonly data: Bytes;
+        readonly data: OwnBytes;
         readonly isNull: boolean;
         readonly stat: Stat;
     };
@@ -1204,6 +1341,8 @@ export interface Ordered {
     readonly order: number;
 }
 
+export type OwnBytes = Uint8Array<ArrayBuffer>;
+
 export interface ReadOp {
     readonly op: 'getData' | 'getChildren';
     readonly path: string;
@@ -1212,7 +1351,7 @@ export interface ReadOp {
 export type ReadResult<O> = O extends {
     op: 'getData';
 } ? {
-    data: Bytes;
+    data: OwnBytes;
     stat: Stat;
 } : {
     children: string[];

@@ -97,6 +97,8 @@ import { Mutex } from '@zabra/recipes'
 import { revoke } from '@zabra/recipes/revocable'
 const client = await connect({ servers: 'wss://zk.example.com/zabra' })
 console.log(NoNodeError, json<{ a: number }>(), Mutex, revoke, client.state)
+const { data } = await client.getData('/picture')
+console.log(new Blob([data]), await crypto.subtle.digest('SHA-256', data))
 `
   it('passes the type checker in a browser project without the types of Node', async () => {
     const compilerOptions = {
@@ -114,6 +116,33 @@ console.log(NoNodeError, json<{ a: number }>(), Mutex, revoke, client.state)
     writeFileSync(join(app, 'page.mts'), page)
     writeFileSync(join(app, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['page.mts'] }))
     const checked = await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', app])
+    expect(checked.output).toBe('')
+    expect(checked.code).toBe(0)
+  })
+
+  it('passes the type checker in a program for Node that a bundler builds', async () => {
+    const compilerOptions = {
+      strict: true,
+      skipLibCheck: false,
+      noEmit: true,
+      target: 'es2022',
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      lib: ['ES2023'],
+      types: ['node'],
+      typeRoots: [join(root, 'node_modules/@types')],
+    }
+    writeFileSync(
+      join(app, 'program.mts'),
+      `import { compressed, connect, findServers, fourLetterWord, nodeTransport, utf8 } from '@zabra/client/node'
+import { Mutex } from '@zabra/recipes'
+const client = await connect({ servers: 'tls://a', transport: nodeTransport(), batchReads: true })
+console.log(new Mutex(client, '/lock'), compressed(utf8), findServers, fourLetterWord)
+`,
+    )
+    const config = join(app, 'tsconfig.program.json')
+    writeFileSync(config, JSON.stringify({ compilerOptions, files: ['program.mts'] }))
+    const checked = await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])
     expect(checked.output).toBe('')
     expect(checked.code).toBe(0)
   })
