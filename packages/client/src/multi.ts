@@ -1,4 +1,4 @@
-import { ErrorCode, OpCode, validatePath, type MultiOperation } from '@zabra/protocol'
+import { ErrorCode, OpCode, parentOf, validatePath, type MultiOperation } from '@zabra/protocol'
 import { toClientPath, toServerPath } from './chroot.ts'
 import {
   toBytes,
@@ -14,8 +14,10 @@ import {
   errorFromCode,
   missingParent,
   MultiError,
+  noChrootError,
   otherVersion,
   UsageError,
+  type ZooKeeperError,
 } from './errors.ts'
 import { isErrorResult, type MultiReply } from './operations.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
@@ -73,9 +75,8 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
   if (failedIndex !== -1) {
     const result = reply.results[failedIndex]!
     const operation = operations[failedIndex]
-    const { op, path } = operation ?? { op: 'multi', path: '/' }
-    const code = isErrorResult(result) ? result.err : 0
-    const cause = errorFromCode(code, { operation: op, path }, 0n, operation && detailOf(operation, code))
+    const path = operation?.path
+    const cause = errorOf(operation, isErrorResult(result) ? result.err : 0, chroot)
     if (reply.isAmbiguous) {
       const reason =
         'the connection broke before the reply arrived, and the retry failed, perhaps because the first succeeded'
@@ -93,21 +94,35 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
   })
 }
 
+/** Returns the error of an operation that failed with an error code. */
+function errorOf(operation: WriteOp | ReadOp | undefined, code: number, chroot: string): ZooKeeperError {
+  // The caller may have emptied its list meanwhile.
+  if (operation === undefined) return errorFromCode(code, { operation: 'multi' })
+  const { op, path } = operation
+  const context = { operation: op, path }
+  const required = op === 'create' ? parentOf(path) : path
+  if (code === ErrorCode.NONODE && chroot !== '' && required === '/') return noChrootError(chroot, context)
+  return errorFromCode(code, context, 0n, detailOf(operation, code))
+}
+
 /** Returns what an operation adds to the meaning of its error: the missing parent or the expected version. */
-function detailOf(operation: WriteOp, code: number): string | undefined {
+function detailOf(operation: WriteOp | ReadOp, code: number): string | undefined {
   if (operation.op === 'create') {
     return code === ErrorCode.NONODE ? missingParent(operation.path, 'create it before') : undefined
   }
-  return code === ErrorCode.BADVERSION && operation.version !== undefined
+  return code === ErrorCode.BADVERSION && 'version' in operation && operation.version !== undefined
     ? otherVersion(operation.version)
     : undefined
 }
 
 /** Returns the results of a multiRead: for each read its result or its error. */
-export function toReadResults(operations: readonly ReadOp[], { results }: MultiReply): unknown[] {
+export function toReadResults(
+  operations: readonly ReadOp[],
+  { results }: MultiReply,
+  chroot: string,
+): unknown[] {
   return results.map((result, index) => {
-    const { op, path } = operations[index] ?? { op: 'multiRead', path: '/' }
-    if (isErrorResult(result)) return errorFromCode(result.err, { operation: op, path })
+    if (isErrorResult(result)) return errorOf(operations[index], result.err, chroot)
     if ('data' in result) return { data: result.data, stat: toClientStat(result.stat) }
     return { children: 'children' in result ? (result.children ?? []) : [] }
   })
