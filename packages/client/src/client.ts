@@ -381,7 +381,9 @@ export class ZooKeeperClient implements InternalClient {
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }> {
     const reply = await this.#submitMulti(ops.multiRead, operations, options)
-    return toReadResults(operations, reply, this.chrootPath) as { [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }
+    return toReadResults(operations, reply, this.chrootPath) as {
+      [K in keyof T]: ReadResult<T[K]> | ZooKeeperError
+    }
   }
 
   async watchOnce<K extends WatchKind>(

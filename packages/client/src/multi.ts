@@ -97,12 +97,11 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
 /** Returns the error of an operation that failed with an error code. */
 function errorOf(operation: WriteOp | ReadOp | undefined, code: number, chroot: string): ZooKeeperError {
   // The caller may have emptied its list meanwhile.
-  if (operation === undefined) return errorFromCode(code, { operation: 'multi' })
-  const { op, path } = operation
+  const { op, path } = operation ?? { op: 'multi', path: '' }
   const context = { operation: op, path }
   const required = op === 'create' ? parentOf(path) : path
   if (code === ErrorCode.NONODE && chroot !== '' && required === '/') return noChrootError(chroot, context)
-  return errorFromCode(code, context, 0n, detailOf(operation, code))
+  return errorFromCode(code, context, 0n, operation && detailOf(operation, code))
 }
 
 /** Returns what an operation adds to the meaning of its error: the missing parent or the expected version. */
@@ -110,9 +109,8 @@ function detailOf(operation: WriteOp | ReadOp, code: number): string | undefined
   if (operation.op === 'create') {
     return code === ErrorCode.NONODE ? missingParent(operation.path, 'create it before') : undefined
   }
-  return code === ErrorCode.BADVERSION && 'version' in operation && operation.version !== undefined
-    ? otherVersion(operation.version)
-    : undefined
+  const { version } = operation as { readonly version?: number | undefined }
+  return code === ErrorCode.BADVERSION && version !== undefined ? otherVersion(version) : undefined
 }
 
 /** Returns the results of a multiRead: for each read its result or its error. */

@@ -229,7 +229,9 @@ export interface ReadOp {
   readonly path: string
 }
 
-export type ReadResult<O> = O extends { op: 'getData' } ? { data: OwnBytes; stat: Stat } : { children: string[] }
+export type ReadResult<O> = O extends { op: 'getData' }
+  ? { data: OwnBytes; stat: Stat }
+  : { children: string[] }
 
 export type CreateOptions = ModeOptions & NewNodeOptions
 

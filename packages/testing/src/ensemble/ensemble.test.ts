@@ -29,7 +29,9 @@ describe('startServer', () => {
   })
 
   it('a setting that is undefined is the one of tests', async () => {
-    const server = await keep(startServer({ settings: { clientPortAddress: undefined, tickTimeMs: undefined } }))
+    const server = await keep(
+      startServer({ settings: { clientPortAddress: undefined, tickTimeMs: undefined } }),
+    )
     expect(server.server.addresses.client.host).toBe('127.0.0.1')
     const client = await keep(connect({ servers: server.address, sessionTimeoutMs: 1000 }))
     expect(client.session.timeoutMs).toBe(1000)
