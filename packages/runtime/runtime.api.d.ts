@@ -61,6 +61,7 @@
 //   WebSocketListenOptions
 //   addressBlockOf
 //   invariant
+//   shownUrl
 //   silentLogger
 //   tlsFailureOf
 
@@ -504,6 +505,8 @@ export interface TlsParameters {
 }
 
 export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket';
+
+export declare const shownUrl: (url: string) => string;
 
 // node/certificate-authority.d.ts
 

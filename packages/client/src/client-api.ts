@@ -59,7 +59,7 @@ export interface ClientStats {
  */
 export interface Client extends AsyncDisposable {
   readonly state: ConnectionState
-  /** The connected server, as in `tcp://127.0.0.1:2181`; undefined without a connection. */
+  /** The connected server, as in `tcp://127.0.0.1:2181`, a URL without its secrets; undefined without a connection. */
   readonly server: string | undefined
   readonly session: SessionCredentials & { readonly timeoutMs: number; readonly generation: number }
   /** Time of `platform.clock.monotonic()` before which the session cannot have expired. */

@@ -4,7 +4,7 @@ import type { Clock, Connection } from '@zabra/runtime'
 import { checkArgument, shown } from './checks.ts'
 import { abortError, OperationTimeoutError, UsageError } from './errors.ts'
 import type { ServerAddress, Transport } from './platform.ts'
-import { addressKey, parseServers } from './servers/connect-string.ts'
+import { addressText, parseServers } from './servers/connect-string.ts'
 
 export interface FourLetterWordOptions {
   /** Default: TCP, TLS and WebSockets, without certificates. */
@@ -34,12 +34,12 @@ export async function sendFourLetterWord(
   const at = typeof server === 'string' ? onlyServerOf(server) : server
   if (at.scheme === 'ws' || at.scheme === 'wss')
     throw new UsageError(
-      `Expected an address with tcp:// or tls://, got ${addressKey(at)}: WebSockets carry no words`,
+      `Expected an address with tcp:// or tls://, got ${addressText(at)}: WebSockets carry no words`,
     )
   if (signal?.aborted) throw abortError(signal.reason, { operation: word })
   const attempt = new AbortController()
   const cancel = clock.after(timeout, 'deadline of a four-letter word', () => {
-    const message = `${addressKey(at)} did not answer ${word} within ${timeout} ms`
+    const message = `${addressText(at)} did not answer ${word} within ${timeout} ms`
     attempt.abort(new OperationTimeoutError(message, 'OPERATION_TIMEOUT', { operation: word }))
   })
   const stopListening = onAbort(signal, () => attempt.abort(abortError(signal?.reason, { operation: word })))

@@ -1,6 +1,6 @@
 import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
-import { addressKey } from './servers/connect-string.ts'
+import { addressText } from './servers/connect-string.ts'
 import { acceptLightAbort } from './session/abort.ts'
 import type { ServerAddress, Transport } from './platform.ts'
 
@@ -32,7 +32,7 @@ export function checkSchemes(
   if (unsupported === undefined) return
   const supported = schemes!.map((scheme) => `${scheme}://`).join(', ')
   throw new UsageError(
-    `Expected addresses with ${supported}, got ${addressKey(unsupported)}: no transport for this scheme`,
+    `Expected addresses with ${supported}, got ${addressText(unsupported)}: no transport for this scheme`,
   )
 }
 

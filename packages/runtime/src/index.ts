@@ -4,7 +4,7 @@ export { ManualClock } from './manual-clock.ts'
 export { SeededRandom, Sfc32 } from './seeded-random.ts'
 export { MemoryNetwork, type MemoryConnection } from './memory-network.ts'
 export { addressBlockOf } from './address-block.ts'
-export { AlternativeNameType, NetworkError } from './network.ts'
+export { AlternativeNameType, NetworkError, shownUrl } from './network.ts'
 export type {
   AbortSignalLike,
   Address,

@@ -8,6 +8,9 @@ export interface Address {
   readonly url?: string | undefined
 }
 
+/** Returns a URL for messages and logs: without its user, password and query, which may be secret. */
+export const shownUrl = (url: string): string => url.replaceAll(/(?<=:\/\/)[^/?]*@|\?.*/gs, '')
+
 /** The identity that its certificate gives a peer. A trusted authority has signed the certificate. */
 export interface PeerIdentity {
   /** The subject in the form of RFC 2253, such as `CN=alice,O=Example`. */

@@ -23,3 +23,31 @@ it('the instrumentation receives each call once, with one end', async () => {
   expect(begun.length).toBe(ended.length)
   expect(begun).toEqual(['getData /', 'getData /full'])
 })
+
+it('the user, password and query of a URL reach no observer and no error', async () => {
+  const seen: unknown[] = []
+  const note = (...parts: readonly unknown[]): void => void seen.push(...parts)
+  const client = await world.client({
+    servers: 'ws://alice:s3cret@a:2181/zabra?token=t0ken',
+    transport: {
+      open: (_server, signal) => world.transport.open({ scheme: 'tcp', host: 'a', port: 2181 }, signal),
+    },
+    onAttemptFailed: ({ server, error }) => note(server, error.message),
+    instrumentation: {
+      request: ({ server }) => note(server),
+      state: ({ server, cause }) => note(server, cause?.message),
+    },
+  })
+  expect(client.server).toBe('ws://a:2181/zabra')
+  await world.outcome(client.exists('/'))
+  // The server closes a connection, does not answer, and ends the session.
+  const restore = world.refuseConnections()
+  world.lastConnection.cut()
+  await world.advance(2000)
+  restore()
+  world.faults.toClient = () => undefined
+  await world.advance(20_000)
+  expect(seen.length).toBeGreaterThan(5)
+  expect(seen.join()).toContain('ws://a:2181/zabra did not answer')
+  expect(seen.join()).not.toMatch(/alice|s3cret|t0ken/)
+})

@@ -1,3 +1,4 @@
+import { shownUrl } from '@zabra/runtime'
 import { normalizeChroot } from '../chroot.ts'
 import { UsageError } from '../errors.ts'
 import type { ServerAddress } from '../platform.ts'
@@ -125,6 +126,10 @@ export function addressKey(server: ServerAddress): string {
   keys.set(server, key)
   return key
 }
+
+/** Returns the address of a server for errors and observers: as its key, without the secrets of a URL. */
+export const addressText = (server: ServerAddress): string =>
+  server.url === undefined ? addressKey(server) : shownUrl(server.url)
 
 /** Computed once for each address, for all clients and state changes. */
 const keys = new WeakMap<ServerAddress, string>()

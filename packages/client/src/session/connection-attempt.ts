@@ -7,7 +7,7 @@ import {
   type ConnectResponse,
 } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
-import { addressKey } from '../servers/connect-string.ts'
+import { addressText } from '../servers/connect-string.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
 import { abortControllerFor } from './abort.ts'
 import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
@@ -89,7 +89,7 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionHandler {
 
   onDue(): void {
     this.#fail(
-      new Error(`${addressKey(this.server)} did not answer within ${Math.round(this.#timeoutMs)} ms`),
+      new Error(`${addressText(this.server)} did not answer within ${Math.round(this.#timeoutMs)} ms`),
     )
   }
 
@@ -103,7 +103,7 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionHandler {
     const { scheme } = this.server
     const advice =
       scheme === 'tls' || scheme === 'wss' ? '; it may not accept the certificate of this client' : ''
-    const message = `${addressKey(this.server)} closed the connection during the handshake${advice}`
+    const message = `${addressText(this.server)} closed the connection during the handshake${advice}`
     this.#fail(cause ?? new Error(message))
   }
 

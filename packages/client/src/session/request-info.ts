@@ -8,7 +8,7 @@ import {
   type ErrorContext,
   type ZooKeeperError,
 } from '../errors.ts'
-import { addressKey } from '../servers/connect-string.ts'
+import { addressText } from '../servers/connect-string.ts'
 import type { RequestInfo } from '../instrumentation.ts'
 import type { ServerAddress } from '../platform.ts'
 import type { PendingRequest } from './pending-request.ts'
@@ -32,7 +32,7 @@ export function requestInfoOf(
   return {
     operation: request.operation.name,
     ...(path === undefined ? {} : { path: redactPath?.(path) ?? path }),
-    ...(server === undefined ? {} : { server: addressKey(server) }),
+    ...(server === undefined ? {} : { server: addressText(server) }),
   }
 }
 

@@ -12,7 +12,7 @@ import {
 import { toBinaryString, fromBinaryString } from '../bytes.ts'
 import { noop } from '../noop.ts'
 import { attemptDelay, attemptTimeout, disconnectDelay } from '../servers/connect-delay.ts'
-import { addressKey, isSameServer, isSameServerSet } from '../servers/connect-string.ts'
+import { addressText, isSameServer, isSameServerSet } from '../servers/connect-string.ts'
 import { HostProvider, type ConnectedServer, type Candidate } from '../servers/host-provider.ts'
 import type { ServerAddress } from '../platform.ts'
 import type { ClientStats } from '../client-api.ts'
@@ -154,7 +154,7 @@ export class Session
 
   /** The server of the current connection. */
   get server(): string | undefined {
-    return this.#connection && this.#connectedServer && addressKey(this.#connectedServer.server)
+    return this.#connection && this.#connectedServer && addressText(this.#connectedServer.server)
   }
 
   /** The counts of `Client.stats`. */
@@ -305,7 +305,7 @@ export class Session
 
   onAttemptFailed(server: ServerAddress, error: Error): void {
     this.#attempt = undefined
-    const info = { server: addressKey(server), error }
+    const info = { server: addressText(server), error }
     this.lastFailure = info
     // A client without a session must be able to connect to an ensemble that was set up anew, which rejects clients
     // with a newer zxid.
@@ -351,7 +351,7 @@ export class Session
     if (response.timeOut <= 0) {
       connection.close()
       if (isNewSession) return this.#scheduleAttempt(0)
-      return this.#expire(`reported by ${addressKey(server)}`)
+      return this.#expire(`reported by ${addressText(server)}`)
     }
     const isReplacement = this.#connection !== undefined
     this.#disconnect()
@@ -401,7 +401,7 @@ export class Session
    */
   #activate({ connection, server, readOnly, isNewSession }: EstablishedConnection): void {
     this.#restoreWatches(connection, isNewSession ? 'newSession' : 'reconnected')
-    this.#changeState(readOnly ? 'connectedReadOnly' : 'connected', { server: addressKey(server) })
+    this.#changeState(readOnly ? 'connectedReadOnly' : 'connected', { server: addressText(server) })
     // An observer may have closed the client, here and below.
     if (this.#connection !== connection) return
     this.dispatcher.attach(connection, readOnly, server)
@@ -422,7 +422,7 @@ export class Session
   /** Handles an unexpected connection loss. */
   onConnectionLost(connection: FramedConnection, reason: Error | undefined): void {
     if (this.#connection !== connection) return
-    const server = addressKey(this.#connectedServer!.server)
+    const server = addressText(this.#connectedServer!.server)
     const cause = reason ?? new Error(`${server} closed the connection`)
     // The server closes the connection of a session that has ended; its reply may not have been processed yet.
     if (this.#closingError !== undefined) return this.finish(this.#closingError)

@@ -1,4 +1,4 @@
-import { NetworkError, type AbortSignalLike, type Address, type Network } from '../network.ts'
+import { NetworkError, shownUrl, type AbortSignalLike, type Address, type Network } from '../network.ts'
 
 /**
  * Returns a function that loads a value on its first call, and once. Concurrent calls share the load. After a failure the next
@@ -36,7 +36,7 @@ function loadForConnection<T>(
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const fail = (code: string, detail: string, cause: unknown): void => {
-      const target = to.url ?? `${to.host}:${to.port}`
+      const target = to.url === undefined ? `${to.host}:${to.port}` : shownUrl(to.url)
       reject(new NetworkError(`Cannot connect to ${target} (${code})${detail}`, code, { cause }))
     }
     const aborted = (): void => fail('ABORT_ERR', '', signal!.reason)

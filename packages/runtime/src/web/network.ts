@@ -1,5 +1,6 @@
 import {
   NetworkError,
+  shownUrl,
   type AbortSignalLike,
   type Address,
   type Connection,
@@ -67,7 +68,7 @@ function connect(
     webSocket.binaryType = 'arraybuffer'
     const fail = (code: string, cause?: unknown): void => {
       signal?.removeEventListener('abort', aborted)
-      reject(new NetworkError(`Cannot connect to ${url} (${code})`, code, { cause }))
+      reject(new NetworkError(`Cannot connect to ${shownUrl(url)} (${code})`, code, { cause }))
     }
     const aborted = (): void => {
       fail('ABORT_ERR', signal!.reason)

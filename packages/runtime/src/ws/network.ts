@@ -2,6 +2,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../clock.ts'
 import {
   NetworkError,
+  shownUrl,
   type AbortSignalLike,
   type Address,
   type Connection,
@@ -110,7 +111,7 @@ class WebSocketNetwork implements Network {
         const isCutOff = code === 'ECONNRESET' && url.startsWith('wss:')
         const reason = tlsFailure?.reason ?? (isCutOff ? CUT_OFF : undefined)
         const known = tlsFailure?.code ?? code
-        const message = `Cannot connect to ${url} (${known})${reason === undefined ? '' : `: ${reason}`}`
+        const message = `Cannot connect to ${shownUrl(url)} (${known})${reason === undefined ? '' : `: ${reason}`}`
         reject(new NetworkError(message, known, { cause, tlsFailure }))
       }
       const aborted = (): void => {
