@@ -50,7 +50,7 @@ export interface ClientOptions {
   readonly connectTimeoutMs?: number | undefined
   /** Let `connect` try without limit, except where no attempt can succeed. */
   readonly waitForever?: boolean | undefined
-  /** Called after each failed attempt to connect, also after the first connection. */
+  /** Called after each failed attempt to connect, also after the first connection. Its errors are ignored. */
   readonly onAttemptFailed?: ((failure: ConnectFailure) => void) | undefined
   /** Resumes this session instead of opening one. */
   readonly session?: SessionCredentials | undefined

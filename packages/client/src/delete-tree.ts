@@ -35,11 +35,12 @@ export async function deleteTree(
   let deleted = 0
   for (let round = 1; ; round++) {
     const paths = await listDeepestFirst(client, path, options, call, round === 1)
-    onFound?.(deleted + paths.length)
+    // The rejection of an async callback ends the call, as an error does.
+    await (onFound?.(deleted + paths.length) as unknown)
     try {
       for (const batch of splitIntoBatches(paths, batchSize)) {
         await deleteBatch(client, batch, call, (count) => (deleted += count))
-        onDeleted?.(deleted)
+        await (onDeleted?.(deleted) as unknown)
       }
       return deleted
     } catch (error) {

@@ -22,8 +22,8 @@ export interface RequestOutcome {
 export type RequestEndCallback = (outcome: RequestOutcome) => void
 
 /**
- * Instrumentation hooks without dependencies. They never receive node data or credentials, and their errors are
- * ignored.
+ * Instrumentation hooks without dependencies. They never receive node data or credentials. What they throw, and what a promise of them
+ * rejects with, is ignored.
  */
 export interface Instrumentation {
   /** Called when a request begins; the returned callback is called when it ends. */

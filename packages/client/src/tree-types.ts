@@ -1,6 +1,9 @@
 import type { CallOptions, Stat } from './types.ts'
 
-/** Options of a call that makes many requests. `timeoutMs` covers all of them together. */
+/**
+ * Options of a call that makes many requests. `timeoutMs` covers all of them together. The call rejects with what a callback among
+ * them throws or rejects with.
+ */
 export interface TreeOptions extends CallOptions {
   /** Milliseconds for each request (default: the remaining time of the whole call). */
   readonly requestTimeoutMs?: number | undefined

@@ -165,6 +165,14 @@ describe('deleteTree', () => {
     expect(await run(client.exists('/t'))).toBeUndefined()
   })
 
+  it.each(['onFound', 'onDeleted', 'onUnreadable'])('rejects with the error of an async %s', async (name) => {
+    await plant(2)
+    await run(client.create('/t/b', { acl: closed }))
+    const failure = new Error(`the ${name} of the test`)
+    const options = { onUnreadable: () => {}, [name]: () => Promise.reject(failure) }
+    await expect(run(client.delete('/t', { recursive: true, ...options }))).rejects.toBe(failure)
+  })
+
   it('rejects a batchSize below 1', async () => {
     await expect(run(client.delete('/t', { recursive: true, batchSize: 0 }))).rejects.toBeInstanceOf(
       UsageError,

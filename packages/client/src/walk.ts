@@ -41,7 +41,8 @@ export async function listChildren(
     if (isFirst) throw error
     if (error instanceof NoNodeError) return undefined
     if (!(error instanceof NoAuthError) || onUnreadable === undefined) throw error
-    onUnreadable(path)
+    // The rejection of an async callback ends the call, as an error does.
+    await (onUnreadable(path) as unknown)
     return { stat: undefined, children: [] }
   }
 }

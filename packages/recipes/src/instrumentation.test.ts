@@ -21,7 +21,7 @@ beforeEach(async () => {
   process.on('unhandledRejection', note)
   client = await world.client({
     instrumentation: {
-      recipe: ({ phase }) => {
+      recipe: async ({ phase }) => {
         phases.push(phase)
         throw new Error('the hook of the test')
       },

@@ -54,7 +54,7 @@ const traceAndForward =
 
 /**
  * Publishes to the channels of `node:diagnostics_channel` and forwards to the user's instrumentation. Builds no
- * message for a channel without subscribers.
+ * message for a channel without subscribers. Returns what a hook returns, so that the rejection of an async one is handled.
  */
 class DiagnosticsInstrumentation implements Instrumentation {
   readonly #next: Instrumentation | undefined
@@ -71,27 +71,27 @@ class DiagnosticsInstrumentation implements Instrumentation {
 
   state(change: StateChange): void {
     if (states.hasSubscribers) states.publish(change)
-    this.#next?.state?.(change)
+    return this.#next?.state?.(change)
   }
 
   attempt(info: { server: string; error: Error }): void {
     if (attempts.hasSubscribers) attempts.publish(info)
-    this.#next?.attempt?.(info)
+    return this.#next?.attempt?.(info)
   }
 
   event(info: { type: string; path?: string; watchers: number }): void {
     if (events.hasSubscribers) events.publish(info)
-    this.#next?.event?.(info)
+    return this.#next?.event?.(info)
   }
 
   recipe(info: { recipe: string; path: string; phase: string; waitedMs?: number }): void {
     if (recipes.hasSubscribers) recipes.publish(info)
-    this.#next?.recipe?.(info)
+    return this.#next?.recipe?.(info)
   }
 
   stall(lateMs: number): void {
     if (stalls.hasSubscribers) stalls.publish({ lateMs })
-    this.#next?.stall?.(lateMs)
+    return this.#next?.stall?.(lateMs)
   }
 }
 

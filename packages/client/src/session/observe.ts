@@ -1,37 +1,34 @@
 import { parentOf } from '@zabra/protocol'
+import { noop } from '../noop.ts'
 import type { Instrumentation, RequestEndCallback, RequestInfo, RequestOutcome } from '../instrumentation.ts'
 
-/** Calls an observer and ignores its errors: observers must not break the client. */
-export function callObserver(call: () => void): void {
+/**
+ * Calls a hook that no call of the user runs, and returns its result. Ignores what it throws, and what a promise of it rejects with:
+ * a hook must neither break the client nor end the process.
+ */
+export function callObserver<T>(call: () => T): T | undefined {
   try {
-    call()
+    const result = call()
+    if (isThenable(result)) result.then(undefined, noop)
+    return result
   } catch {
-    // Ignored: an error of the observer.
+    return undefined
   }
 }
 
-/**
- * Calls the `request` hook of the instrumentation, and returns its end callback. Errors of observers are ignored:
- * they must not break the client.
- */
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
+
+/** Calls the `request` hook of the instrumentation as an observer, and returns its end callback, which is one as well. */
 export function observeRequest(
   instrumentation: Instrumentation,
   info: () => RequestInfo,
   redactPath: ((path: string) => string) | undefined,
 ): RequestEndCallback | undefined {
-  try {
-    const onEnd = instrumentation.request?.(info())
-    if (onEnd === undefined) return undefined
-    return (outcome) => {
-      try {
-        onEnd(redactPath === undefined ? outcome : redactOutcome(outcome, redactPath))
-      } catch {
-        // Ignored: an error of the observer.
-      }
-    }
-  } catch {
-    return undefined
-  }
+  const onEnd = callObserver(() => instrumentation.request?.(info()))
+  if (typeof onEnd !== 'function') return undefined
+  return (outcome) =>
+    void callObserver(() => onEnd(redactPath === undefined ? outcome : redactOutcome(outcome, redactPath)))
 }
 
 /** Returns the same outcome with the path of the error redacted. */

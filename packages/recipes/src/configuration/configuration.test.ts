@@ -65,6 +65,21 @@ describe('a configuration', () => {
     expect(bad).toMatchObject([{ code: 'DECODE_FAILED', cause: { message: 'no number of jobs' } }])
   })
 
+  it.each<[string, (error: Error) => void]>([
+    [
+      'throws',
+      (error) => {
+        throw error
+      },
+    ],
+    ['rejects', (error) => Promise.reject(error)],
+  ])('ends the loop with the error of an onInvalid that %s', async (_how, onInvalid) => {
+    const failure = new Error('the callback of the test')
+    const config = new Configuration(client, '/c', { codec, onInvalid: () => onInvalid(failure) })
+    await run(other.create('/c', { data: bytes('{"jobs":"many"}') }))
+    await expect(run(config.updates().next())).rejects.toBe(failure)
+  })
+
   it('delivers a value that was deleted and written again with the same version (Curator issue 911)', async () => {
     const seen = world.collect(configOf(other).updates())
     await world.settle()

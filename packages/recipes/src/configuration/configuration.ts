@@ -40,7 +40,10 @@ export interface ConfigurationOptions<T> {
    * (default 0).
    */
   readonly jitterMs?: number | undefined
-  /** Receives the error and the stat of each value that cannot be decoded; the last valid value stays in force. */
+  /**
+   * Receives the error and the stat of each value that cannot be decoded; the last valid value stays in force. What it throws or
+   * rejects with ends the loop over `updates`.
+   */
   readonly onInvalid?: ((error: CodecError, stat: Stat) => void) | undefined
 }
 
@@ -150,19 +153,22 @@ export class Configuration<T> {
     const { jitterMs = 0, defaults } = this.#options
     if (defaults !== undefined) await retryInNewSession(this.#client, () => this.#writeDefaults(signal))
     for await (const found of watchData(this.#client, this.path, { signal })) {
-      const valid = found && this.#decodeValid(found)
+      const valid = found && (await this.#decodeValid(found))
       if (valid === undefined) continue
       yield valid
       if (jitterMs > 0) await delay(this.#client, this.#client.platform.random.below(jitterMs), signal)
     }
   }
 
-  #decodeValid(found: { readonly data: Bytes; readonly stat: Stat }): ConfigurationValue<T> | undefined {
+  async #decodeValid(found: {
+    readonly data: Bytes
+    readonly stat: Stat
+  }): Promise<ConfigurationValue<T> | undefined> {
     try {
       return this.#decode(found)
     } catch (error) {
       if (!(error instanceof CodecError)) throw error
-      this.#options.onInvalid?.(error, found.stat)
+      await (this.#options.onInvalid?.(error, found.stat) as unknown)
       return undefined
     }
   }

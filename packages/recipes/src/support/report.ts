@@ -1,13 +1,10 @@
 import type { Client, Instrumentation } from '@zabra/client/core'
+import { callObserver } from '@zabra/client/recipe-kit'
 
-/** Calls the hook of the instrumentation for recipes. Its errors are ignored: they must not break the recipe. */
+/** Calls the hook of the instrumentation for recipes. */
 export function report(
   { instrumentation }: Client,
   info: Parameters<NonNullable<Instrumentation['recipe']>>[0],
 ): void {
-  try {
-    instrumentation?.recipe?.(info)
-  } catch {
-    // As documented.
-  }
+  callObserver(() => instrumentation?.recipe?.(info))
 }

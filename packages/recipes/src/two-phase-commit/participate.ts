@@ -1,7 +1,7 @@
 import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
-import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
+import { callObserver, childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchChildren } from '../tree-cache/watchers.ts'
-import { ignoreFailure, isFinished, retryInNewSession } from '../support/retry.ts'
+import { isFinished, retryInNewSession } from '../support/retry.ts'
 import { checkArgument, oneOf } from '../support/checks.ts'
 import { delay } from '../support/delay.ts'
 import { acquireHead } from '../lock-queue/queue-head.ts'
@@ -108,7 +108,7 @@ export function participate(
 }
 
 function reportFailure(handlers: ParticipantHandlers, error: unknown, id: string): void {
-  ignoreFailure((async () => handlers.onFailed?.(error, { id }))())
+  callObserver(() => handlers.onFailed?.(error, { id }))
 }
 
 /** The work of a site on one transaction. */
