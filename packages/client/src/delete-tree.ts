@@ -1,8 +1,7 @@
 import { childPath } from '@zabra/protocol'
 import { mapInOrder } from './map-in-order.ts'
 import { remainingCallOptions } from './call-options.ts'
-import { toServerPath } from './chroot.ts'
-import type { InternalClient } from './internal-client.ts'
+import { isReserved, type InternalClient } from './internal-client.ts'
 import { MultiError, NoNodeError, NotEmptyError, ZooKeeperError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type { RecursiveDeleteOptions } from './tree-types.ts'
@@ -17,7 +16,6 @@ const MAX_ROUNDS = 8
  */
 const DEFAULT_BATCH_SIZE = 500
 const MAX_PATH_CHARS = 250_000
-const RESERVED_PATH = '/zookeeper'
 
 /**
  * Deletes a tree from its leaves up, many znodes in one transaction. Also deletes what other clients create
@@ -76,7 +74,7 @@ async function listDeepestFirst(
       paths.push(at)
       for (const name of listing.children) {
         const child = childPath(at, name)
-        if (toServerPath(client.chrootPath, child) !== RESERVED_PATH) next.push(child)
+        if (!isReserved(client, child)) next.push(child)
       }
     }
     level = next

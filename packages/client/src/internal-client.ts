@@ -1,3 +1,4 @@
+import { toServerPath } from './chroot.ts'
 import type { Client } from './client-api.ts'
 import type { Session } from './session/session.ts'
 import type { CreateOptions, CreateResult, Data } from './types.ts'
@@ -24,3 +25,7 @@ export interface InternalClient extends Client {
  */
 export const withoutTimeout = (client: Client): Client =>
   (client as Partial<InternalClient>).withoutTimeout?.() ?? client
+
+/** Returns whether a path is that of the znode that belongs to the servers: it is none below a chroot. */
+export const isReserved = (client: Client, path: string): boolean =>
+  toServerPath((client as Partial<InternalClient>).chrootPath ?? '', path) === '/zookeeper'

@@ -23,7 +23,7 @@ export {
 } from './checks.ts'
 
 export { abortError } from './errors.ts'
-export { withoutTimeout } from './internal-client.ts'
+export { isReserved, withoutTimeout } from './internal-client.ts'
 export { onAbort } from './on-abort.ts'
 export { callObserver } from './session/observe.ts'
 export { childPath, nameOf, parentOf, validatePath } from '@zabra/protocol'

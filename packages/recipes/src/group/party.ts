@@ -1,5 +1,5 @@
 import { UsageError, utf8, type CallOptions, type Client } from '@zabra/client/core'
-import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, isReserved, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
@@ -52,7 +52,10 @@ export class Party {
   /** Returns the identifiers of all members, sorted. */
   async members(options: CallOptions = {}): Promise<string[]> {
     const names = (await undefinedIfMissing(this.#client.getChildren(this.path, options)))?.children ?? []
-    if (this.#layout === 'shallow') return names.map((name) => name.slice(name.indexOf('-') + 1)).toSorted()
+    if (this.#layout === 'shallow') {
+      const members = names.filter((name) => !isReserved(this.#client, this.#pathOf(name)))
+      return members.map((name) => name.slice(name.indexOf('-') + 1)).toSorted()
+    }
     const reads = names
       .filter((name) => name.includes(MARK))
       .map(async (name) => {

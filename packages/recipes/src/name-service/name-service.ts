@@ -10,7 +10,7 @@ import {
   type Codec,
   type Stat,
 } from '@zabra/client/core'
-import { childPath, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, isReserved, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
 import { PersistentNode, waitForReady } from '../persistent-node/persistent-node.ts'
@@ -153,7 +153,8 @@ export class NameService<T> {
     const list = await retryInNewSession(this.#client, () =>
       undefinedIfMissing(this.#client.getChildren(this.base, options)),
     )
-    return (list?.children ?? []).flatMap((name) => decodeName(name) ?? []).toSorted()
+    const own = (list?.children ?? []).filter((name) => !isReserved(this.#client, childPath(this.base, name)))
+    return own.flatMap((name) => decodeName(name) ?? []).toSorted()
   }
 
   /**

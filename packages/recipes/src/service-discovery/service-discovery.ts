@@ -8,7 +8,7 @@ import {
   type Codec,
   type CreateMode,
 } from '@zabra/client/core'
-import { childPath, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, isReserved, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import { uuid } from '../support/uuid.ts'
 import type { KeptHandle, WaitOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
@@ -115,7 +115,8 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
 
   /** Returns the names of all services that have or had an instance, sorted. */
   async names(options: CallOptions = {}): Promise<string[]> {
-    return (await this.#children(this.path, options)).toSorted()
+    const names = await this.#children(this.path, options)
+    return names.filter((name) => !isReserved(this.#client, childPath(this.path, name))).toSorted()
   }
 
   /** Returns the instances of a service as the servers have them now, sorted by id. Skips invalid ones. */
