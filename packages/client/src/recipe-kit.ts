@@ -25,5 +25,6 @@ export {
 export { abortError } from './errors.ts'
 export { isReserved, withoutTimeout } from './internal-client.ts'
 export { onAbort } from './on-abort.ts'
+export { backoff } from './retry.ts'
 export { callObserver } from './session/observe.ts'
 export { childPath, nameOf, parentOf, validatePath } from '@zabra/protocol'

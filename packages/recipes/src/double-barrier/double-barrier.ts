@@ -17,6 +17,7 @@ import {
   ignoreFailure,
   isAmbiguous,
   isNewSession,
+  pauses,
   retryInNewSession,
   undefinedIfMissing,
 } from '../support/retry.ts'
@@ -150,6 +151,7 @@ export class DoubleBarrier {
     signal: AbortSignal | undefined,
   ): Promise<'open' | 'missed' | 'again'> {
     const { round, name } = entry
+    const pause = pauses(this.#client, signal)
     for (;;) {
       const seen = await watchUntil(
         this.#client,
@@ -168,6 +170,7 @@ export class DoubleBarrier {
       )
       if (typeof seen === 'string') return seen
       await this.#open(round, seen.version, signal)
+      await pause()
     }
   }
 

@@ -12,7 +12,7 @@ import {
 import { waitForConnection } from '../handles/own-node-watcher.ts'
 import type { RecipeOptions } from '../handles/types.ts'
 import { throwIfAborted } from '../lock-queue/turn.ts'
-import { undefinedIfMissing } from '../support/retry.ts'
+import { pauses, undefinedIfMissing } from '../support/retry.ts'
 
 /** The leader as observers see it. */
 export interface Leader {
@@ -58,6 +58,7 @@ export async function announce(
     ...(acl === undefined ? {} : { acl }),
   } as const
   let mayMark = true
+  const pause = pauses(client, signal)
   for (let stale: number | undefined; ;) {
     const drop = stale === undefined ? [] : [{ op: 'delete', path, version: stale } as const]
     // The version differs from the one before, so that its leader cannot remove this one in its place.
@@ -80,6 +81,7 @@ export async function announce(
       const found = exists ? await readAnnouncementOf(client, path, leader.token) : undefined
       if (found?.isOwn) return
       stale = found?.version
+      await pause()
       throwIfAborted(signal, path, 'announce')
     }
   }
@@ -99,6 +101,7 @@ export async function withdrawAnnouncement(
   path: string,
   own: string,
 ): Promise<'nothing' | 'entry' | 'announcement'> {
+  const pause = pauses(client)
   for (;;) {
     try {
       await client.unordered().multi(
@@ -115,6 +118,7 @@ export async function withdrawAnnouncement(
       // Perhaps an earlier attempt deleted both.
       if (error instanceof MultiError && error.cause instanceof NoNodeError) return 'announcement'
       if (!ZooKeeperError.is(error) || !error.retryable) throw error
+      await pause()
       await waitForConnection(client)
     }
   }
@@ -133,6 +137,7 @@ export async function removeAnnouncement(
   head: string,
   token: bigint,
 ): Promise<boolean> {
+  const pause = pauses(client)
   for (;;) {
     try {
       await client.sync(path)
@@ -150,6 +155,7 @@ export async function removeAnnouncement(
       if (error instanceof MultiError && error.index === 0 && cause instanceof NoNodeError) return false
       if (error instanceof MultiError && hasChanged(cause)) continue
       if (!ZooKeeperError.is(cause) || !cause.retryable) throw cause
+      await pause()
       await waitForConnection(client)
     }
   }

@@ -20,6 +20,7 @@ import {
   isFinished,
   isNewSession,
   isAmbiguous,
+  pauses,
   undefinedIfMissing,
   retryInNewSession,
 } from '../support/retry.ts'
@@ -234,6 +235,7 @@ export class PersistentNode implements AsyncDisposable {
 
   /** Creates or repairs the znode. */
   async #ensure(data: Bytes): Promise<void> {
+    const pause = pauses(this.#client, this.#stop.signal)
     while (!this.#stop.signal.aborted) {
       try {
         if (await this.#createOrRepair(data)) return
@@ -248,6 +250,7 @@ export class PersistentNode implements AsyncDisposable {
           isAmbiguous(error)
         if (!isTransient || isFinished(this.#client)) throw error
         if (isNewSession(this.#client, error)) throw error
+        await pause()
         if (error instanceof ConnectionLossError) await waitForConnection(this.#client)
       }
     }

@@ -13,6 +13,7 @@ import {
   causeAt,
   isNewSession,
   isAmbiguous,
+  pauses,
   undefinedIfMissing,
   retryInNewSession,
 } from '../support/retry.ts'
@@ -178,6 +179,7 @@ async function moveToDeadLetters<T>(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const claim = `${layout.claims}/${name}`
+  const pause = pauses(client, signal)
   for (let letter = name; ;) {
     const operations: WriteOp[] = [
       { op: 'create', path: claim, mode: 'ephemeral' },
@@ -188,7 +190,10 @@ async function moveToDeadLetters<T>(
     try {
       return void (await client.multi(operations, { signal }))
     } catch (error) {
-      if (isAmbiguous(error) || isNewSession(client, error)) continue
+      if (isAmbiguous(error) || isNewSession(client, error)) {
+        await pause()
+        continue
+      }
       if (!(error instanceof MultiError)) throw error
       const { index, cause } = error
       if (index < 2 && cause instanceof NoNodeError)

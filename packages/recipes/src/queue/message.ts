@@ -6,7 +6,7 @@ import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { checkOptions, milliseconds } from '../support/checks.ts'
 import { delay } from '../support/delay.ts'
-import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
+import { ignoreFailure, isNewSession, isAmbiguous, pauses, retryInNewSession } from '../support/retry.ts'
 
 const nacking = { delayMs: milliseconds }
 
@@ -112,6 +112,7 @@ export class Message<T> implements AsyncDisposable {
   /** The item is gone, and the claim has kept other consumers away all the time. */
   async #acknowledge(): Promise<void> {
     const { item, claim, version } = this.#location
+    const pause = pauses(this.#client)
     for (let unknown: unknown; ;) {
       try {
         await this.#client.multi([
@@ -127,7 +128,10 @@ export class Message<T> implements AsyncDisposable {
         const isGone = await retryInNewSession(this.#client, () => this.#isGone()).catch((cause: unknown) => {
           throw unknown ?? cause
         })
-        if (!isGone) continue
+        if (!isGone) {
+          await pause()
+          continue
+        }
         if (this.#client.session.id === this.#owner) return
         throw unknown === undefined ? this.#lost('expired', error) : this.#ambiguous(error)
       }
@@ -154,6 +158,7 @@ export class Message<T> implements AsyncDisposable {
   /** Deletes only the claim of this delivery: a later claim would have changed the item's version. */
   async #deleteClaim(): Promise<void> {
     const { item, claim, version } = this.#location
+    const pause = pauses(this.#client)
     for (;;) {
       try {
         await this.#client.multi([
@@ -166,6 +171,7 @@ export class Message<T> implements AsyncDisposable {
         if (error instanceof MultiError) return
         if (ZooKeeperError.is(error) && error.scope !== 'request') return
         if (!isAmbiguous(error)) throw error
+        await pause()
       }
     }
   }

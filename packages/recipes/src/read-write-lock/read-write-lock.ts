@@ -16,7 +16,7 @@ import { explainQueue, readParticipants } from '../lock-queue/participants.ts'
 import { entryDeleted, acquireTurn, tryAcquireTurn, type TurnOptions } from '../lock-queue/turn.ts'
 import { uuid } from '../support/uuid.ts'
 import { withLimits } from '../support/limits.ts'
-import { isAmbiguous } from '../support/retry.ts'
+import { isAmbiguous, pauses } from '../support/retry.ts'
 import { isAlone } from './upgrade.ts'
 import { checkBody, checkRecipe, recipe } from '../support/checks.ts'
 
@@ -252,6 +252,7 @@ export class ReadWriteLock {
   /** Creates a znode and deletes another one in one transaction. Repeats it while its outcome is unknown. */
   async #exchange(from: QueueEntry, path: string): Promise<QueueEntry> {
     const { acl, data } = this.#options
+    const pause = pauses(this.client)
     for (;;) {
       try {
         const [made] = await this.client.unordered().multi([
@@ -274,6 +275,7 @@ export class ReadWriteLock {
         const stat = await this.client.exists(path)
         if (this.client.session.id !== from.owner) throw error
         if (stat !== undefined) return entryOf({ path, stat })
+        await pause()
       }
     }
   }

@@ -33,7 +33,7 @@ import { report } from '../support/report.ts'
 import { uuid } from '../support/uuid.ts'
 import { lockPrefixes, parseLock } from '../mutex/names.ts'
 import { fits, permitsOf, semaphoreLayout, leasePrefixes, type SemaphoreLayout } from './leases.ts'
-import { causeAt, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
+import { causeAt, pauses, retryInNewSession, undefinedIfMissing } from '../support/retry.ts'
 import { checkPermits, PermitLimit, type Limit } from './permits.ts'
 import { anything, checkBody, checkRecipe, recipe, waiting } from '../support/checks.ts'
 
@@ -115,11 +115,12 @@ export class Semaphore {
     const entry = await tryAcquireTurn(this.#queue, this.#turnOptions(signal), isFirst)
     if (entry === undefined) return undefined
     const notifier = new Notifier(this.client, signal)
+    const pause = pauses(this.client, signal)
     try {
       // Others may have taken permits before this entry was the head of the queue.
       while (await this.#isFree(permits, signal)) {
         if (this.client.session.id !== entry.owner) throw this.#sessionExpired()
-        const head = { entry, permits, notifier, signal, startedAt }
+        const head = { entry, permits, notifier, signal, startedAt, pause }
         const lease = await this.#take(head, await this.#limit.recent(signal))
         const held = lease && (await this.#grant(lease, head))
         if (held !== undefined) return held
@@ -179,6 +180,7 @@ export class Semaphore {
         notifier,
         signal,
         startedAt,
+        pause: pauses(this.client, signal),
       })
     } catch (error) {
       if (this.client.state === 'expired' || !(error instanceof SessionExpiredError)) throw error
@@ -285,7 +287,7 @@ export class Semaphore {
   }
 
   /** Leaves the queue and takes the permits in one transaction. Returns undefined when the caller must read again. */
-  async #take({ entry, permits, signal }: HeadRequest, limit: Limit): Promise<QueueEntry | undefined> {
+  async #take({ entry, permits, signal, pause }: HeadRequest, limit: Limit): Promise<QueueEntry | undefined> {
     const { naming = 'recipe', acl, data } = this.#options
     const protectionId = protectionIds[naming](uuid(this.client))
     const path = `${this.#leases}/${protectionId}${leasePrefixes[naming](permits)}`
@@ -318,9 +320,14 @@ export class Semaphore {
       try {
         if (error.retryable && error.maybeApplied && !signal?.aborted) {
           const found = await rejectOnAbort(this.#find(protectionId), signal, this.path)
-          if (found !== undefined) this.#removedEntries.add(entry)
-          if (found !== undefined || (await this.client.exists(entry.path, { signal })) !== undefined)
+          if (found !== undefined) {
+            this.#removedEntries.add(entry)
             return found
+          }
+          if ((await this.client.exists(entry.path, { signal })) !== undefined) {
+            await pause()
+            return undefined
+          }
         }
         throw error
       } catch (cause) {
@@ -386,6 +393,8 @@ interface HeadRequest {
   readonly signal: AbortSignal | undefined
   /** When the wait began, on the monotonic clock. */
   readonly startedAt: number
+  /** The pause before another attempt when the outcome of one was unknown. */
+  readonly pause: () => Promise<void>
 }
 
 /** The watches of the head, kept over wake-ups that consume only some of them. */

@@ -15,6 +15,7 @@ import {
   ignoreFailure,
   isNewSession,
   isAmbiguous,
+  pauses,
   readThroughLosses,
   undefinedIfMissing,
   retryInNewSession,
@@ -60,6 +61,7 @@ export async function commitWithMarker<const T extends readonly WriteOp[]>(
 ): Promise<Committed<{ [K in keyof T]: WriteResult<T[K]> }>> {
   const tag = client.platform.random.bytes(16)
   const marking = { op: 'create', path: marker, mode: 'ephemeral', data: tag } as const
+  const pause = pauses(client, signal)
   for (let tries = 1; ;) {
     const { generation } = client.session
     try {
@@ -78,6 +80,7 @@ export async function commitWithMarker<const T extends readonly WriteOp[]>(
         })
         if (stat !== undefined) return { results: undefined, marker: stat }
         if (signal?.aborted) throw abortError(signal.reason, { operation: 'multi', path: marker })
+        await pause()
       } else if (isNoParent(error) && tries++ < MAX_PARENT_ATTEMPTS) {
         const parent = { path: parentOf(marker), mode: parents }
         await retryInNewSession(client, () => client.createMissing([parent], { signal }))

@@ -10,6 +10,7 @@ import {
   type CreateOptions,
   type Data,
 } from '@zabra/client/core'
+import { backoff } from '@zabra/client/recipe-kit'
 import { waitForConnection } from '../handles/own-node-watcher.ts'
 
 /** Returns whether the client can send no more requests. */
@@ -89,13 +90,26 @@ export async function readThroughLosses<T>(
   }
 }
 
+/**
+ * Returns the pause before each repetition of a loop: none before the first, and longer and longer ones from then on, until the
+ * signal aborts or the client ends. A server may fail at once, and go on to fail for as long as it has no space or no leader.
+ */
+export function pauses(client: Client, signal?: AbortSignal): () => Promise<void> {
+  let tries = 0
+  return async () => {
+    if (tries++ > 0) await backoff(client, tries - 2, { signal })
+  }
+}
+
 /** Runs idempotent work again in a new session, and repeats it while its outcome is unknown. */
 export async function retryUntilKnown<T>(client: Client, work: () => Promise<T>): Promise<T> {
+  const pause = pauses(client)
   for (;;) {
     try {
       return await retryInNewSession(client, work)
     } catch (error) {
       if (!isAmbiguous(error) || isFinished(client)) throw error
+      await pause()
     }
   }
 }

@@ -14,6 +14,7 @@ import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import {
   isNewSession,
   isAmbiguous,
+  pauses,
   undefinedIfMissing,
   retryInNewSession,
   retryUntilKnown,
@@ -51,6 +52,7 @@ export class Transaction {
       ...record.participants.map((site) => createOp(this.votePath(site))),
     ]
     const { generation } = this.client.session
+    const pause = pauses(this.client)
     for (;;) {
       try {
         return void (await this.client.multi(operations))
@@ -60,6 +62,7 @@ export class Transaction {
         } else if (!this.#isTransient(error)) throw error
         else if ((await this.read()) !== undefined) return
         else if (this.client.session.generation !== generation) throw this.#ambiguous(error)
+        else await pause()
       }
     }
   }
@@ -138,6 +141,7 @@ export class Transaction {
    */
   async #countAcknowledgement(name: string): Promise<number | undefined> {
     const folder = `${this.path}/acks`
+    const pause = pauses(this.client)
     for (;;) {
       try {
         const [, stat] = await this.client.multi([
@@ -150,6 +154,7 @@ export class Transaction {
         if (cause instanceof NoNodeError) return undefined
         if (cause instanceof NodeExistsError) return (await this.client.exists(folder))?.version
         if (!isAmbiguous(error) || isNewSession(this.client, error)) throw error
+        await pause()
       }
     }
   }
