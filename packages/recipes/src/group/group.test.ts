@@ -10,6 +10,7 @@ import {
 } from '../testing/fault-fixture.ts'
 import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
+import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { difference } from './decide.ts'
 import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
 
@@ -48,6 +49,25 @@ describe('a group', () => {
     await run(me.release())
     await world.settle()
     expect(changes.at(-1)).toMatchObject({ left: ['a/1'] })
+  })
+
+  it('is read once for all changes that a slow consumer finds', async () => {
+    const lists = vi.spyOn(TreeCache.prototype, 'children')
+    const stop = new AbortController()
+    const changes = groupOf(other).changes({ signal: stop.signal })
+    await run(changes.next())
+    const group = groupOf(client)
+    for (let n = 0; n < 50; n++) await run(group.join(`m${n}`, ''))
+    await world.settle()
+    lists.mockClear()
+    expect((await run(changes.next())).value).toMatchObject({ joined: { length: 50 }, left: [], changed: [] })
+    const next = changes.next()
+    await world.settle()
+    expect(lists.mock.calls.length).toBeLessThan(3)
+    stop.abort()
+    expect((await run(next)).done).toBe(true)
+    await run(group.close())
+    lists.mockRestore()
   })
 
   it('causes no warning of Node when many callers follow the changes', async () => {
@@ -101,7 +121,16 @@ describe('a group', () => {
     restore()
     await world.advance(12_000)
     expect(changes).toHaveLength(2)
-    expect(changes.at(-1)).toMatchObject({ joined: ['c'], left: [] })
+    expect(changes.at(-1)).toMatchObject({ joined: ['c'], left: [], changed: [] })
+  })
+
+  it('reports nothing after an outage in which nothing has changed', async () => {
+    await run(groupOf(client).join('a', 'one'))
+    const changes = world.collect(groupOf(other).changes())
+    await world.settle()
+    cutOff('b')()
+    await world.advance(12_000)
+    expect(changes).toHaveLength(1)
   })
 
   it('reports a burst of joins once it settles, and reads each member once', async () => {

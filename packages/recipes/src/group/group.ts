@@ -70,8 +70,8 @@ export class Group<T = Bytes> implements AsyncDisposable {
   readonly #settleMs: number
   readonly #memberships = new Set<PersistentNode>()
   readonly #stop = new AbortController()
-  /** Decoded values by cache entry, so that unchanged entries keep their identity. */
-  readonly #decoded = new WeakMap<Entry<Bytes>, { readonly value: T }>()
+  /** Decoded values by their data, which the cache keeps while a znode is unchanged: they keep their identity, too. */
+  readonly #decoded = new WeakMap<Bytes, { readonly value: T }>()
 
   constructor(client: Client, path: string, options: GroupOptions<T> = {}) {
     checkRecipe('Group', client, path, options, { codec: aCodec, settleMs: milliseconds })
@@ -142,10 +142,14 @@ export class Group<T = Bytes> implements AsyncDisposable {
     const cache = new TreeCache(this.#client, this.path, { depth: 1 })
     let known: ReadonlyMap<string, { readonly value: T }> = new Map()
     let hasEmitted = false
+    let revision = -1
     try {
       for await (const { type } of cache.events({ signal: stopped })) {
+        // The view of an earlier event has this one, too.
+        if (cache.revision === revision) continue
         if (cache.stale || type === 'stale' || type === 'unreadable') continue
         if (this.#settleMs > 0 && hasEmitted) await delay(this.#client, this.#settleMs, stopped)
+        revision = cache.revision
         const entries = this.#readMembers(cache)
         const members = new Map([...entries].map(([id, { value }]) => [id, value]))
         const changes = difference(known, entries)
@@ -184,10 +188,10 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 
   #memberOf(entry: Entry<Bytes>): { readonly value: T } | undefined {
-    const known = this.#decoded.get(entry)
+    const known = this.#decoded.get(entry.value)
     if (known !== undefined) return known
     const member = this.#decode(entry.value)
-    if (member !== undefined) this.#decoded.set(entry, member)
+    if (member !== undefined) this.#decoded.set(entry.value, member)
     return member
   }
 

@@ -107,6 +107,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   #settleReady: { resolve(): void; reject(error: unknown): void }
   #initialized = false
   #stale = true
+  #revision = 0
   /** Order of the event that requested a full read; undefined if none is requested. */
   #requestedSince: number | undefined
   #isReadingAll = false
@@ -134,6 +135,14 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   /** True while the connection is lost, until everything has been read again, and once the cache has ended or is closed. */
   get stale(): boolean {
     return this.#stale
+  }
+
+  /**
+   * Number of events so far: what a consumer has made of the contents is up to date while it has not grown.
+   * @internal
+   */
+  get revision(): number {
+    return this.#revision
   }
 
   /** Number of cached znodes. */
@@ -410,6 +419,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   }
 
   #emit(event: CacheEvent<T>): void {
+    this.#revision++
     for (const stream of this.#streams) stream.push(event)
   }
 
