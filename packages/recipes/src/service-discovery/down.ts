@@ -30,7 +30,9 @@ export class ErrorTracker {
   }
 
   /** Forgets instances that are gone: an instance that returns starts without errors. */
-  retain(ids: ReadonlySet<string>): void {
+  retain(instances: readonly { readonly id: string }[]): void {
+    if (this.#times.size === 0) return
+    const ids = new Set(instances.map(({ id }) => id))
     for (const id of this.#times.keys()) if (!ids.has(id)) this.#times.delete(id)
   }
 }

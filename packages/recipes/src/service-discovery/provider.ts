@@ -50,6 +50,13 @@ export class ServiceProvider<T> implements AsyncDisposable {
   readonly #choose: Strategy<T>
   readonly #filter: (instance: Instance<T>) => boolean
   readonly #errors: ErrorTracker
+  /** The instances of one revision of the cache, sorted. */
+  #known: { readonly revision: number; readonly instances: readonly Instance<T>[] } | undefined
+  /**
+   * Called by `close`.
+   * @internal
+   */
+  onClose = (): void => {}
 
   constructor(client: Client, path: string, codec: Codec<Instance<T>>, options: ProviderOptions<T> = {}) {
     checkRecipe('ServiceProvider', client, path, options, providerRules)
@@ -78,11 +85,20 @@ export class ServiceProvider<T> implements AsyncDisposable {
 
   /** Returns all known instances, including disabled ones and those that are down, sorted by id. */
   all(): readonly Instance<T>[] {
-    const known = (this.#cache.children(this.#path) ?? []).flatMap((name) => {
+    return this.#sorted().filter((instance) => this.#filter(instance))
+  }
+
+  /** Returns the instances that are in the cache. They are sorted once for each change, and not for each choice. */
+  #sorted(): readonly Instance<T>[] {
+    const { revision } = this.#cache
+    if (this.#known?.revision === revision) return this.#known.instances
+    const instances = (this.#cache.children(this.#path) ?? []).flatMap((name) => {
       const instance = this.#cache.get(childPath(this.#path, name))?.value
       return instance === undefined ? [] : [instance]
     })
-    return known.filter(this.#filter).sort((a, b) => (a.id < b.id ? -1 : 1))
+    instances.sort((a, b) => (a.id < b.id ? -1 : 1))
+    this.#known = { revision, instances }
+    return instances
   }
 
   /**
@@ -91,8 +107,10 @@ export class ServiceProvider<T> implements AsyncDisposable {
    */
   async *changes(options: Abortable = {}): AsyncGenerator<readonly Instance<T>[], void, undefined> {
     let last: readonly Instance<T>[] | undefined
+    let revision = -1
     for await (const _event of this.#cache.events(options)) {
-      if (this.stale) continue
+      if (this.stale || this.#cache.revision === revision) continue
+      revision = this.#cache.revision
       const all = this.all()
       if (last?.length === all.length && all.every((instance, at) => instance === last?.[at])) continue
       last = all
@@ -103,7 +121,7 @@ export class ServiceProvider<T> implements AsyncDisposable {
   /** Returns the instance to use now; undefined if there is none. */
   next(): Instance<T> | undefined {
     const all = this.all()
-    this.#errors.retain(new Set(all.map(({ id }) => id)))
+    this.#errors.retain(all)
     const now = this.#now()
     const candidates = usableInstances(all, (id) => this.#errors.isDown(id, now))
     return candidates.length === 0 ? undefined : this.#choose(candidates, (end) => this.#draw(end))
@@ -116,6 +134,7 @@ export class ServiceProvider<T> implements AsyncDisposable {
   }
 
   close(): Promise<void> {
+    this.onClose()
     return this.#cache.close()
   }
 

@@ -1,8 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { UsageError, type Client } from '@zabra/client/core'
 import { client, cutOff, setupEachTest, other, run, world } from '../testing/setup.ts'
 import { enumerateFaults, faults, retryWithoutSignal } from '../testing/fault-fixture.ts'
 import { bytes } from '../testing/world.ts'
+import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { InstanceIdConflictError, ServiceDiscovery } from './service-discovery.ts'
 import type { ServiceProvider } from './provider.ts'
 
@@ -166,6 +167,33 @@ describe('a provider', () => {
     for (let n = 0; n < 100; n++) expect(provider.next()).toBeDefined()
     expect(requests).toHaveLength(4)
     await run(provider.close())
+  })
+
+  it('sorts its instances once for each change, however often it chooses', async () => {
+    const lists = vi.spyOn(TreeCache.prototype, 'children')
+    const discovery = discoveryOf(client)
+    for (let n = 0; n < 20; n++) await run(discovery.register({ name: 'api', id: `i${n}` }))
+    const provider = await run(discoveryOf(other).provider('api'))
+    const changes = provider.changes()
+    for (let n = 0; n < 20; n++) expect(provider.next()).toBeDefined()
+    expect((await run(changes.next())).value).toHaveLength(20)
+    expect(lists.mock.calls.length).toBeLessThan(3)
+    await run(discovery.close())
+    await world.settle()
+    expect(provider.next()).toBeUndefined()
+    await run(provider.close())
+    lists.mockRestore()
+  })
+
+  it('is kept by its discovery only while it is open', async () => {
+    const discovery = discoveryOf(client)
+    const close = vi.spyOn(TreeCache.prototype, 'close')
+    for (let n = 0; n < 3; n++) await run((await run(discovery.provider('api'))).close())
+    await run(discovery.provider('api'))
+    close.mockClear()
+    await run(discovery.close())
+    expect(close).toHaveBeenCalledTimes(1)
+    close.mockRestore()
   })
 
   it('knows all instances again after all of them restart at once', async () => {

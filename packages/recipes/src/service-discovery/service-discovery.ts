@@ -146,6 +146,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
       filter,
     })
     this.#providers.add(provider)
+    provider.onClose = () => void this.#providers.delete(provider)
     const waiting = {
       operation: 'serviceDiscovery.provider',
       path: this.#pathOf(name),
@@ -154,7 +155,6 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     try {
       await withLimits(this.#client, options, waiting, (signal) => orAborted(provider.ready, signal, waiting))
     } catch (error) {
-      this.#providers.delete(provider)
       ignoreFailure(provider.close())
       throw error
     }
