@@ -36,6 +36,11 @@ export function decodeLeader(data: Bytes): Leader | undefined {
   return undefined
 }
 
+export function isAnnouncementOf(data: Bytes, { id, token }: Leader): boolean {
+  const found = decodeLeader(data)
+  return found?.id === id && found.token === token
+}
+
 /**
  * Writes the leader's announcement in a transaction that checks the leader's znode. Replaces the announcement of
  * an earlier leader. Rejects with a `NoNodeError` when the leader's znode is gone, and with the error of the servers when
@@ -128,8 +133,8 @@ export async function withdrawAnnouncement(
  * Removes the announcement of a leader whose queue entry another client has deleted, while a contender that need not announce
  * itself is the head of the queue: `head` is its znode. Returns false when that contender has left meanwhile.
  *
- * Only the head may replace the announcement, once, by one with another version unless its ACL forbids that: none but the own one is
- * removed.
+ * Only the head may replace the announcement, once, by one with another version: none but the own one is removed. Where its ACL forbids
+ * the write that changes the version, that of the head may be removed as well, which the head then writes again.
  */
 export async function removeAnnouncement(
   client: Client,

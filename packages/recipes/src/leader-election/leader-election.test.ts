@@ -354,6 +354,19 @@ describe('an announcement', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
+  it.each(['', 'no JSON', '\uffff', '{"id":"two","token":"1"}'])(
+    'over which another client writes %j is written again',
+    async (data) => {
+      const one = await first(of(a, 'one', true))
+      await run(b.setData('/e/leader', data))
+      await world.advance(100)
+      expect(decodeLeader((await run(b.getData('/e/leader'))).data)).toMatchObject({ id: 'one' })
+      await run(one.leadership.release())
+      expect(await line()).toEqual([])
+      await run(one.rest.return(undefined))
+    },
+  )
+
   it('of a leader whose znode was deleted is replaced by that of the next leader', async () => {
     const one = await first(of(a, 'one', true))
     const rest = of(b, 'two', true).leadership()

@@ -24,6 +24,7 @@ import { uuid } from '../support/uuid.ts'
 import { watchUntil } from '../support/watch.ts'
 import {
   announce,
+  isAnnouncementOf,
   readAnnouncementOf,
   removeAnnouncement,
   withdrawAnnouncement,
@@ -291,14 +292,15 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  /** Writes an announcement again that another client deletes, while the leadership lasts. */
+  /** Writes an announcement again that another client deletes or writes over, while the leadership lasts. */
   #keepAnnounced({ signal, path }: LockHandle, leader: Leader): void {
     const options = { signal, operation: 'announce' }
     const keep = async (): Promise<never> => {
       for (;;) {
-        await watchUntil(this.client, options, async (reader) =>
-          (await reader.data(this.#leaderPath)) === undefined ? true : undefined,
-        )
+        await watchUntil(this.client, options, async (reader) => {
+          const found = await reader.data(this.#leaderPath)
+          return found === undefined || !isAnnouncementOf(found.data, leader) || undefined
+        })
         await announce(this.client, this.#leaderPath, path, leader, { ...this.#options, signal })
       }
     }
