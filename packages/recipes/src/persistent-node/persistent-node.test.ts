@@ -35,6 +35,21 @@ describe('a persistent node', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
+  it('keeps what another client writes over it until it gets data or is created again', async () => {
+    const node = new PersistentNode(client, '/n', 'own')
+    await run(node.ready)
+    await run(other.setData('/n', 'theirs'))
+    await world.advance(1000)
+    expect(await dataOf('/n')).toBe('theirs')
+    await run(node.setData('own'))
+    expect(await dataOf('/n')).toBe('own')
+    await run(other.setData('/n', 'theirs'))
+    await run(other.delete('/n'))
+    await world.advance(1000)
+    expect(await dataOf('/n')).toBe('own')
+    await run(node.close())
+  })
+
   it('is created again when another client deletes it between the read and the write', async () => {
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.ready)

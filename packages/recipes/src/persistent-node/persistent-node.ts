@@ -107,8 +107,8 @@ export async function waitForReady(
 }
 
 /**
- * Keeps a znode present with the newest data, across session expiry and deletion by other clients, until it is
- * closed.
+ * Keeps a znode present, created with the newest data, across session expiry and deletion by other clients, until it is
+ * closed. What another client writes over it stays until `setData`.
  */
 export class PersistentNode implements AsyncDisposable {
   /**
