@@ -1,9 +1,9 @@
-import { utf8, UsageError, type Bytes, type Client, type Data } from '@zabra/client/core'
+import { utf8, UsageError, ZooKeeperError, type Bytes, type Client, type Data } from '@zabra/client/core'
 import { abortError, childPath, onAbort, withoutTimeout } from '@zabra/client/recipe-kit'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
-import { ignoreFailure } from '../support/retry.ts'
+import { ignoreFailure, pauses } from '../support/retry.ts'
 import { toBytes } from '../support/to-bytes.ts'
 import { uniqueName } from '../support/commit-with-marker.ts'
 import { decodeName } from '../support/name-codec.ts'
@@ -42,7 +42,13 @@ export async function decideTransaction(
     deadlineMs,
   }
   await transaction.create(record)
-  const decision = await coordinate(transaction, { giveUp: signal })
+  const decision = await coordinate(transaction, { giveUp: signal }).catch((error: unknown) => {
+    // While this client is its coordinator, no site takes over.
+    ignoreFailure(transaction.removeCoordinator(record))
+    if (!ZooKeeperError.is(error) || error.scope !== 'request') throw error
+    const message = 'The coordinator failed, and the sites decide without it'
+    throw new AmbiguousResultError(message, { path: transaction.path, cause: error })
+  })
   if (decision === undefined) {
     const message = 'The transaction was decided, applied and deleted while this client was disconnected'
     throw new AmbiguousResultError(message, { path: transaction.path })
@@ -95,6 +101,7 @@ class VoteTracker {
   readonly #presence: TreeCache
   readonly #startedAt: number
   readonly #stop = new AbortController()
+  readonly #pause: () => Promise<void>
   readonly #lost = new Set<string>()
   /** The record of the transaction; undefined until it was read. */
   #transactionState: { readonly record: TransactionRecord | undefined } | undefined
@@ -104,6 +111,7 @@ class VoteTracker {
     const { client, path } = transaction
     this.#transaction = transaction
     this.wakeTimer = new WakeTimer(client)
+    this.#pause = pauses(client, this.#stop.signal)
     this.#startedAt = client.platform.clock.monotonic()
     this.#votes = new TreeCache(client, `${path}/votes`, { depth: 1 })
     this.#presence = new TreeCache(client, `${path}/alive`, { depth: 1 })
@@ -134,7 +142,11 @@ class VoteTracker {
     await this.#transaction.writeDecision(decision, record)
     const found = await this.#transaction.read()
     if (found === undefined) return undefined
-    return found.record.state === 'voting' ? 'wait' : found.record.state
+    if (found.record.state !== 'voting') return found.record.state
+    // No event follows a decision that a server has refused without a word on the outcome.
+    await this.#pause()
+    this.wakeTimer.wake()
+    return 'wait'
   }
 
   /** Resolves on a change, or at the deadline. */

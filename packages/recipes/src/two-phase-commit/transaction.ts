@@ -127,11 +127,9 @@ export class Transaction {
     })
   }
 
-  /** Records that the coordinator knows the decision. */
+  /** Records that the coordinator knows the decision, or takes part no longer. */
   async removeCoordinator(record: TransactionRecord): Promise<void> {
-    await retryUntilKnown(this.client, () =>
-      this.client.delete(`${this.path}/alive/${COORDINATOR}`, { missingOk: true }),
-    )
+    await this.client.delete(`${this.path}/alive/${COORDINATOR}`, { guaranteed: true, missingOk: true })
     await this.removeIfDone(record)
   }
 

@@ -48,6 +48,23 @@ class Ledger {
 const begin = (on: Client, participants: readonly string[], deadlineMs = 5000): Promise<Decision> =>
   decideTransaction(on, '/t', { participants, payload: bytes('pay'), deadlineMs })
 
+it('is decided by its sites when its coordinator fails while the session of that lives', async () => {
+  const ledger = new Ledger()
+  const site = participate(await world.client(), '/t', 'a', ledger.handlers('a'))
+  await run(site.started)
+  // A server without space refuses the decision, once.
+  const refused = world.answerWith(-1, { matches: ({ frame }) => text(frame).includes('"committed"') })
+  const outcome = begin(client, ['a']).catch((error: unknown) => error)
+  await world.advance(1000)
+  expect(refused()).toBe(1)
+  expect(await outcome).toBeInstanceOf(AmbiguousResultError)
+  expect(await outcome).toMatchObject({ cause: { code: 'SYSTEM_ERROR' } })
+  expect(ledger.entries).toEqual(['a prepares pay', 'a committed'])
+  await world.advance(60_000)
+  expect((await run(client.getChildren('/t'))).children).toEqual([])
+  await run(site.stop())
+})
+
 describe('the decision', () => {
   const poll = {
     participants: ['a', 'b'],

@@ -50,8 +50,9 @@ export class TwoPhaseCommit {
 
   /**
    * Collects the votes of all participants and decides: committed if all vote to commit in time, else aborted. There is
-   * exactly one decision: if this client fails, a participant takes over. Rejects with an `AmbiguousResultError` when the
-   * transaction was decided, applied and deleted while this client was disconnected.
+   * exactly one decision: if this client fails, a participant takes over. Rejects with an `AmbiguousResultError` when that happens
+   * because the servers refused a request of this client, and when the transaction was decided, applied and deleted while it was
+   * disconnected.
    */
   async run(request: TransactionRequest): Promise<Decision> {
     checkArgument('twoPhaseCommit.run', 'a transaction', request, object)
