@@ -42,6 +42,8 @@ export interface QueueLayout {
 }
 
 const PRIORITY_OFFSET = 0x8000_0000
+/** The time in a name has eleven hexadecimal digits. */
+const MAX_DUE = 16 ** 11
 const OWN = /^queue-(?:([0-9a-f]{8})-)?(?:([0-9a-f]{11})-)?(?:=(.*)=-)?(-?\d{10}|-\d{9})$/
 const KAZOO = /^entry-(\d{3})-(\d{10})$/
 const CURATOR = /^queue-([01][0-9A-F]{8})?(-?\d{10}|-\d{9})$/
@@ -99,6 +101,8 @@ const hex = (value: number, digits: number): string => value.toString(16).padSta
 const ownNames = {
   prefix({ priority = 0, due, id }: NameParts): string {
     checkPriority(priority)
+    if (due !== undefined && !(due < MAX_DUE))
+      throw new UsageError('Expected a delay of the item that ends before the year 2527')
     const urgency = `${hex(priority + PRIORITY_OFFSET, 8)}-`
     const time = due === undefined ? '' : `${hex(Math.max(0, due), 11)}-`
     return `queue-${urgency}${time}${id === undefined ? '' : `=${encodeName(id)}=-`}`

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { json, utf8, type Client } from '@zabra/client/core'
+import { json, UsageError, utf8, type Client } from '@zabra/client/core'
 import { LostError } from '../handles/lost.ts'
 import { client, setupEachTest, expireSession, other, run, world } from '../testing/setup.ts'
 import { tree } from '../testing/fault-fixture.ts'
@@ -130,6 +130,11 @@ describe('priority and delay', () => {
     await world.advance(3000)
     expect(taken).toEqual(['early', 'late'])
     expect(await leftOver()).toEqual([])
+  })
+
+  it.each([1e14, Infinity])('a delay of %d ms, which no name can hold, is refused', async (delayMs) => {
+    await expect(run(queueOf(client).put('never', { delayMs }))).rejects.toBeInstanceOf(UsageError)
+    expect(await run(queueOf(client).size())).toBe(0)
   })
 
   it('delays follow the server clock when the local clock jumps', async () => {
@@ -265,6 +270,35 @@ describe('receive', () => {
     await run(first.ack())
     expect(((await run(third)).value as Message<string>).value).toBe('c')
     await run(second.ack())
+  })
+
+  it('keeps nothing of the messages that pass while one is processed for long', async () => {
+    await run(queueOf(client).putAll(Array.from({ length: 40 }, (_, n) => `${n}`)))
+    const messages = queueOf(client).receive({ concurrency: 2 })
+    const held = await nextOf(messages)
+    let message = await nextOf(messages)
+    const times = new Map<unknown, number>()
+    // A spy of the test runner would call it itself.
+    const { then } = Promise.prototype
+    const counting = function (this: Promise<unknown>, ...reactions: [never, never]): Promise<unknown> {
+      times.set(this, (times.get(this) ?? 0) + 1)
+      return then.apply(this, reactions)
+    }
+    try {
+      Promise.prototype.then = counting as never
+      for (let n = 0; n < 38; n++) {
+        const next = nextOf(messages)
+        await world.settle()
+        await run(message.ack())
+        message = await next
+      }
+    } finally {
+      Promise.prototype.then = then
+    }
+    // A race among all messages would leave a reaction in the one that is held, each time.
+    expect(Math.max(...times.values())).toBeLessThan(20)
+    await run(message.ack())
+    await run(held.ack())
   })
 
   it('moves a message to the dead letters after too many deliveries', async () => {

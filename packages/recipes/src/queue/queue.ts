@@ -174,7 +174,8 @@ export class Queue<T> {
   }
 
   async *#receive({ signal, concurrency = 1 }: ReceiveOptions): AsyncGenerator<Message<T>, void, undefined> {
-    const working = new Set<Promise<void>>()
+    let working = 0
+    let wake = (): void => {}
     for (;;) {
       const message = await this.#next<Message<T>>(
         receive as ClaimFunction<Message<T>>,
@@ -194,11 +195,16 @@ export class Queue<T> {
         }
         continue
       }
-      const settled = message.settled.then(() => void working.delete(settled))
-      working.add(settled)
+      working++
+      void message.settled.then(() => {
+        working--
+        wake()
+      })
       yield message
       const waiting = { operation: 'queue.receive', path: this.path }
-      while (working.size >= concurrency) await orAborted(Promise.race(working), signal, waiting)
+      // A race among the messages would leave a reaction in each that is processed for long, each time.
+      while (working >= concurrency)
+        await orAborted(new Promise<void>((resolve) => (wake = resolve)), signal, waiting)
     }
   }
 
