@@ -1,37 +1,60 @@
-/** Returns the rendezvous hash of a member and an item: 32 bits, the same on every client. */
-export function affinity(member: string, item: string): number {
-  let hash = 0x811c9dc5
-  for (const unit of `${member}\0${item}`) {
-    hash = Math.imul(hash ^ unit.codePointAt(0)!, 0x01000193)
-  }
+/** A member, and its hash so far, to which the item is added. */
+interface Candidate {
+  readonly member: string
+  readonly hash: number
+}
+
+const unitsOf = (text: string): number[] => Array.from(text, (unit) => unit.codePointAt(0)!)
+
+function add(hash: number, units: readonly number[]): number {
+  for (const unit of units) hash = Math.imul(hash ^ unit, 0x01000193)
+  return hash
+}
+
+function mix(hash: number): number {
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0
 }
 
+const candidatesOf = (members: Iterable<string>): Candidate[] =>
+  Array.from(members, (member) => ({ member, hash: add(0x811c9dc5, unitsOf(`${member}\0`)) }))
+
 /**
- * Returns the member with the highest affinity. A member that leaves gives up only its own items, and a new member
- * takes only the items that become its own.
+ * Returns the member with the highest affinity: the rendezvous hash of a member and an item, 32 bits, the same on every client. The
+ * hash of each member is taken once for all items, since a large group has millions of pairs.
  */
-export function ownerOf(item: string, members: Iterable<string>): string | undefined {
+function bestOf(item: string, candidates: readonly Candidate[]): string | undefined {
+  const units = unitsOf(item)
   let best: string | undefined
-  for (const member of members) {
-    if (best === undefined) best = member
-    else {
-      const more = affinity(member, item) - affinity(best, item)
-      if (more > 0 || (more === 0 && member < best)) best = member
+  let most = -1
+  for (const { member, hash } of candidates) {
+    const affinity = mix(add(hash, units))
+    if (affinity > most || (affinity === most && member < best!)) {
+      best = member
+      most = affinity
     }
   }
   return best
 }
+
+/**
+ * Returns the member that an item belongs to. A member that leaves gives up only its own items, and a new member
+ * takes only the items that become its own.
+ */
+export const ownerOf = (item: string, members: Iterable<string>): string | undefined =>
+  bestOf(item, candidatesOf(members))
 
 /** Returns the items of one member; none if it is not in the group. */
 export const itemsOf = (
   member: string,
   members: ReadonlySet<string>,
   items: readonly string[],
-): ReadonlySet<string> =>
-  new Set(members.has(member) ? items.filter((item) => ownerOf(item, members) === member) : [])
+): ReadonlySet<string> => {
+  if (!members.has(member)) return new Set()
+  const candidates = candidatesOf(members)
+  return new Set(items.filter((item) => bestOf(item, candidates) === member))
+}
 
 /** State of an item at a member: waiting for its lock, owned, or about to be handed over. */
 export type Phase = 'waiting' | 'owned' | 'leaving'
