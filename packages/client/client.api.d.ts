@@ -517,10 +517,13 @@
 //   anAbortSignal
 //   anObject
 //   anything
+//   backoff
+//   callObserver
 //   checkArgument
 //   checkOptionsOf
 //   childPath
 //   errorPolicyRule
+//   isReserved
 //   milliseconds
 //   nameOf
 //   onAbort
@@ -1081,6 +1084,8 @@ export interface RequestOutcome {
 
 // internal-client.d.ts
 
+export declare const isReserved: (client: Client, path: string) => boolean;
+
 export declare const withoutTimeout: (client: Client) => Client;
 
 // map-concurrent.d.ts
@@ -1163,6 +1168,10 @@ export interface Transport {
     probe?(server: ServerAddress, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'>;
 }
 
+// retry.d.ts
+
+export declare function backoff(client: Pick<Client, 'platform' | 'states'>, tries: number, { signal, timeoutMs }?: Pick<CallOptions, 'signal' | 'timeoutMs'>): Promise<void>;
+
 // sasl.d.ts
 
 export type DigestMd5Login = (server: ServerAddress) => SaslMechanism;
@@ -1196,6 +1205,10 @@ export interface FindServersOptions {
     readonly chroot?: string | undefined;
     readonly signal?: AbortSignal | undefined;
 }
+
+// session/observe.d.ts
+
+export declare function callObserver<T>(call: () => T): T | undefined;
 
 // tree-types.d.ts
 
