@@ -1,4 +1,4 @@
-import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
+import { AbortedError, NoNodeError, type Bytes, type Client } from '@zabra/client/core'
 import { callObserver, childPath, withoutTimeout } from '@zabra/client/recipe-kit'
 import { watchChildren } from '../tree-cache/watchers.ts'
 import { isFinished, retryInNewSession } from '../support/retry.ts'
@@ -136,20 +136,30 @@ class Site {
 
   /** Takes part until the transaction is gone, or `gone` aborts. */
   async run(gone: AbortSignal): Promise<void> {
+    // In this order: a transaction that is there after that has not been acknowledged before.
+    const hasAcknowledged = await this.#transaction.hasAcknowledged(encodeName(this.#site))
     const found = await this.#transaction.read()
     if (!found?.record.participants.includes(this.#site)) return
     const { record } = found
-    const isGone = (await this.#transaction.hasAcknowledged(encodeName(this.#site)))
+    const isGone = hasAcknowledged
       ? await this.#transaction.removeIfDone(record)
       : await this.#apply(record)
     if (!isGone) await this.#cleanUp(record, AbortSignal.any([gone, this.#stop]))
   }
 
-  /** Votes and applies the decision. Returns whether the transaction is gone. */
+  /**
+   * Votes and applies the decision. Returns whether the transaction is gone. Rejects with a `NoNodeError` when it was deleted before:
+   * only by hand, since no site deletes a transaction that this one has not acknowledged.
+   */
   async #apply(record: TransactionRecord): Promise<boolean> {
     const decision = await this.#vote(record)
-    if (decision === undefined) return true
-    const { id } = this.#transaction
+    const { id, path } = this.#transaction
+    if (decision === undefined)
+      throw new NoNodeError(
+        `The transaction ${path} was deleted, and this site does not know its decision; settle what it has prepared by hand`,
+        'NO_NODE',
+        { path },
+      )
     await (decision === 'committed' ? this.#handlers.commit({ id }) : this.#handlers.abort({ id }))
     return this.#transaction.acknowledge(encodeName(this.#site), record)
   }

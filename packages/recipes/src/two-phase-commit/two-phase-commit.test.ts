@@ -65,6 +65,21 @@ it('is decided by its sites when its coordinator fails while the session of that
   await run(site.stop())
 })
 
+it('is reported to a site when it is deleted by hand before the site has the decision', async () => {
+  const ledger = new Ledger()
+  const site = participate(await world.client(), '/t', 'a', ledger.handlers('a'))
+  await run(site.started)
+  const outcome = begin(client, ['a', 'b'], 60_000).catch((error: unknown) => error)
+  await world.advance(1000)
+  const [name] = (await run(client.getChildren('/t'))).children
+  await run(client.delete(`/t/${name}`, { recursive: true }))
+  await world.advance(1000)
+  expect(await outcome).toBeInstanceOf(AmbiguousResultError)
+  expect(ledger.entries).toEqual(['a prepares pay'])
+  expect(ledger.failures).toMatchObject([{ code: 'NO_NODE', path: `/t/${name}` }])
+  await run(site.stop())
+})
+
 describe('the decision', () => {
   const poll = {
     participants: ['a', 'b'],
