@@ -136,14 +136,10 @@ class Site {
 
   /** Takes part until the transaction is gone, or `gone` aborts. */
   async run(gone: AbortSignal): Promise<void> {
-    // In this order: a transaction that is there after that has not been acknowledged before.
-    const hasAcknowledged = await this.#transaction.hasAcknowledged(encodeName(this.#site))
-    const found = await this.#transaction.read()
+    const found = await this.#transaction.readFor(encodeName(this.#site))
     if (!found?.record.participants.includes(this.#site)) return
-    const { record } = found
-    const isGone = hasAcknowledged
-      ? await this.#transaction.removeIfDone(record)
-      : await this.#apply(record)
+    const { record, hasAcknowledged } = found
+    const isGone = hasAcknowledged ? await this.#transaction.removeIfDone(record) : await this.#apply(record)
     if (!isGone) await this.#cleanUp(record, AbortSignal.any([gone, this.#stop]))
   }
 

@@ -104,10 +104,18 @@ export class Transaction {
     }
   }
 
-  /** Returns whether the site has applied the decision. */
-  async hasAcknowledged(name: string): Promise<boolean> {
+  /**
+   * Returns the transaction, and whether a site has applied its decision. That is read before, so that a transaction which was
+   * deleted since is not taken for one that the site has not applied.
+   */
+  readFor(name: string): Promise<{ record: TransactionRecord; hasAcknowledged: boolean } | undefined> {
     const path = `${this.path}/acks/${name}`
-    return (await retryInNewSession(this.client, () => this.client.exists(path))) !== undefined
+    return retryInNewSession(this.client, async () => {
+      await this.client.sync(path)
+      const hasAcknowledged = (await this.client.exists(path)) !== undefined
+      const found = await this.#readOnce()
+      return found && { record: found.record, hasAcknowledged }
+    })
   }
 
   /**
@@ -168,6 +176,10 @@ export class Transaction {
 
   async #readSynced(): Promise<{ record: TransactionRecord; stat: Stat } | undefined> {
     await this.client.sync(this.path)
+    return this.#readOnce()
+  }
+
+  async #readOnce(): Promise<{ record: TransactionRecord; stat: Stat } | undefined> {
     const found = await undefinedIfMissing(this.client.getData(this.path))
     const record = found && decodeRecord(found.data)
     return record && { record, stat: found.stat }
