@@ -530,6 +530,7 @@
 //   oneOf
 //   parentOf
 //   shown
+//   syncResult
 //   trueOrFalse
 //   validatePath
 //   whole
@@ -1209,6 +1210,10 @@ export interface FindServersOptions {
 // session/observe.d.ts
 
 export declare function callObserver<T>(call: () => T): T | undefined;
+
+// sync-result.d.ts
+
+export declare function syncResult<T>(what: string, result: T): T;
 
 // tree-types.d.ts
 

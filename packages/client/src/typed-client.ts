@@ -9,6 +9,7 @@ import { backoff } from './retry.ts'
 import { decode, encode } from './codec-errors.ts'
 import type { Client, NodeHandle, TypedClient, TypedValue } from './client-api.ts'
 import type { CallOptions, Codec, DeleteOptions, OneShotWatch } from './types.ts'
+import { syncResult } from './sync-result.ts'
 
 /** Returns a client of decoded values over the same session. Throws a `UsageError` for something else than a codec. */
 export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> {
@@ -35,7 +36,7 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
       for (let tries = 0; ; tries++) {
         const { data, stat } = await client.getData(path, nextOptions())
         const context = { operation: 'update', path }
-        const value = change(decode(codec, data, context))
+        const value = syncResult('the function of an update', change(decode(codec, data, context)))
         try {
           const written = await client.setData(path, encode(codec, value, context), {
             ...nextOptions(),

@@ -3,6 +3,7 @@ import { DEFAULT_CONCURRENCY } from './map-in-order.ts'
 import { remainingCallOptions } from './call-options.ts'
 import { checkCall } from './call-checks.ts'
 import { NoAuthError, NoNodeError } from './errors.ts'
+import { syncResult } from './sync-result.ts'
 import type { TreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import type { Client } from './client-api.ts'
 import type { CallOptions, Stat } from './types.ts'
@@ -84,7 +85,10 @@ async function* visit(
     yield { path: current, ...listed, depth, isLast }
     if (depth >= maxDepth) continue
     const paths = listed.children.map((name) => childPath(current, name))
-    const accepted = filter === undefined ? paths : paths.filter((child) => filter(child))
+    const accepted =
+      filter === undefined
+        ? paths
+        : paths.filter((child) => syncResult('the filter of a walk', filter(child)))
     for (let i = accepted.length - 1; i >= 0; i--) {
       pending.push({ path: accepted[i]!, depth: depth + 1, isLast: i === accepted.length - 1 })
     }

@@ -1,5 +1,6 @@
 import { parentOf } from '@zabra/protocol'
 import { noop } from '../noop.ts'
+import { isThenable } from '../sync-result.ts'
 import type { Instrumentation, RequestEndCallback, RequestInfo, RequestOutcome } from '../instrumentation.ts'
 
 /**
@@ -16,9 +17,6 @@ export function callObserver<T>(call: () => T): T | undefined {
   }
 }
 
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
-
 /** Calls the `request` hook of the instrumentation as an observer, and returns its end callback, which is one as well. */
 export function observeRequest(
   instrumentation: Instrumentation,
@@ -28,7 +26,7 @@ export function observeRequest(
   const onEnd = callObserver(() => instrumentation.request?.(info()))
   if (typeof onEnd !== 'function') return undefined
   return (outcome) =>
-    void callObserver(() => onEnd(redactPath === undefined ? outcome : redactOutcome(outcome, redactPath)))
+    callObserver(() => onEnd(redactPath === undefined ? outcome : redactOutcome(outcome, redactPath)))
 }
 
 /** Returns the same outcome with the path of the error redacted. */

@@ -6,7 +6,7 @@ import {
   type Codec,
   type Stat,
 } from '@zabra/client/core'
-import { abortError, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
+import { abortError, syncResult, withCodecErrors, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable, WaitOptions } from '../handles/types.ts'
 import { withLimits } from '../support/limits.ts'
 import { untilAborted } from '../support/until-aborted.ts'
@@ -104,7 +104,8 @@ export class AtomicValue<T> {
    */
   async update(change: (current: T) => T, options: WaitOptions = {}): Promise<T> {
     checkArgument('update', 'a change', change, aFunction)
-    const next = (current: Bytes): T => change(this.#options.codec.decode(current))
+    const next = (current: Bytes): T =>
+      syncResult('the function of an update', change(this.#options.codec.decode(current)))
     return this.#limited('update', options, (signal) => this.#update(next, signal))
   }
 

@@ -1,5 +1,5 @@
 import type { Client, Codec } from '@zabra/client/core'
-import { childPath, withoutTimeout } from '@zabra/client/recipe-kit'
+import { childPath, syncResult, withoutTimeout } from '@zabra/client/recipe-kit'
 import type { Abortable } from '../handles/types.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import {
@@ -85,7 +85,7 @@ export class ServiceProvider<T> implements AsyncDisposable {
 
   /** Returns all known instances, including disabled ones and those that are down, sorted by id. */
   all(): readonly Instance<T>[] {
-    return this.#sorted().filter((instance) => this.#filter(instance))
+    return this.#sorted().filter((instance) => syncResult('the filter of a provider', this.#filter(instance)))
   }
 
   /** Returns the instances that are in the cache. They are sorted once for each change, and not for each choice. */

@@ -17,6 +17,7 @@ import {
   childPath,
   onAbort,
   parentOf,
+  syncResult,
   withCodecErrors,
   withoutTimeout,
 } from '@zabra/client/recipe-kit'
@@ -247,7 +248,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     if (level === undefined || level > depth) return false
     if (filter === undefined) return true
     for (let at = path; depthBelow(this.root, at) !== undefined; at = parentOf(at)) {
-      if (!filter(at)) return false
+      if (!syncResult('the filter of a cache', filter(at))) return false
       if (at === '/') break
     }
     return true

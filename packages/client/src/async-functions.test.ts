@@ -1,0 +1,42 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { json } from './codecs.ts'
+import { UsageError } from './errors.ts'
+import { client, run, setupEachTest } from './testing/setup.ts'
+
+// A promise is no result: as JSON it is an object without members, and a filter takes it for true. Its rejection would end the process.
+
+setupEachTest({})
+
+const unhandled: unknown[] = []
+const note = (reason: unknown): void => void unhandled.push(reason)
+beforeEach(() => {
+  unhandled.length = 0
+  process.on('unhandledRejection', note)
+})
+afterEach(() => void process.off('unhandledRejection', note))
+
+const results: [string, () => Promise<never>][] = [
+  ['resolves', () => Promise.resolve(1) as never],
+  ['rejects', () => Promise.reject(new Error('the function of the test'))],
+]
+
+it.each(results)(
+  'an update whose function is async and %s is refused, and writes nothing',
+  async (_how, change) => {
+    const typed = client.withCodec(json<number>())
+    await run(typed.create('/n', 1))
+    await expect(run(typed.update('/n', change as never))).rejects.toBeInstanceOf(UsageError)
+    expect((await run(typed.get('/n'))).value).toBe(1)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(unhandled).toEqual([])
+  },
+)
+
+it.each(results)('a walk whose filter is async and %s is refused', async (_how, filter) => {
+  await run(client.createMissing(['/t/a']))
+  const walk = client.walk('/t', { filter: filter as never })
+  expect(await run(walk.next())).toMatchObject({ value: '/t' })
+  await expect(run(walk.next())).rejects.toBeInstanceOf(UsageError)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(unhandled).toEqual([])
+})
