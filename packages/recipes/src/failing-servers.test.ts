@@ -57,7 +57,9 @@ const uses: Record<string, () => Promise<Started>> = {
     const { value: message } = await run(queueOf(client).receive().next())
     await run(message!.nack())
     const count = failEach(MULTI, OPERATION_TIMEOUT)
-    void queueOf(client).take().catch(() => {})
+    void queueOf(client)
+      .take()
+      .catch(() => {})
     return { count, done: Promise.resolve() }
   },
   'an acquire of a lease': async () => {
@@ -120,12 +122,15 @@ const uses: Record<string, () => Promise<Started>> = {
   },
 }
 
-it.each(Object.entries(uses))('%s is repeated more and more rarely while a server fails', async (_name, use) => {
-  const { count, done } = await use()
-  done.catch(() => {})
-  await world.advance(3000)
-  expect(count()).toBeGreaterThan(2)
-  expect(count()).toBeLessThan(25)
-  world.endIsolation()
-  await world.within(20_000, done)
-})
+it.each(Object.entries(uses))(
+  '%s is repeated more and more rarely while a server fails',
+  async (_name, use) => {
+    const { count, done } = await use()
+    done.catch(() => {})
+    await world.advance(3000)
+    expect(count()).toBeGreaterThan(2)
+    expect(count()).toBeLessThan(25)
+    world.endIsolation()
+    await world.within(20_000, done)
+  },
+)

@@ -21,10 +21,10 @@ beforeEach(async () => {
   process.on('unhandledRejection', note)
   client = await world.client({
     instrumentation: {
-      recipe: async ({ phase }) => {
+      recipe: (async ({ phase }: { readonly phase: string }) => {
         phases.push(phase)
         throw new Error('the hook of the test')
-      },
+      }) as never,
     },
   })
 })

@@ -38,7 +38,8 @@ it.each<[string, Instrumentation]>([
   ['of the instrumentation beside diagnostics channels', withDiagnostics(failing)],
 ])('the rejection of a hook %s is ignored', async (_name, instrumentation) => {
   called.length = 0
-  const client = await world.client({ instrumentation, onAttemptFailed: () => fail('onAttemptFailed') })
+  const onAttemptFailed = (() => fail('onAttemptFailed')) as never
+  const client = await world.client({ instrumentation, onAttemptFailed })
   await world.outcome(client.watchOnce('/a', 'exists'))
   await world.outcome(client.create('/a'))
   const accept = world.refuseConnections()
