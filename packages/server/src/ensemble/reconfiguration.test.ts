@@ -355,6 +355,19 @@ describe('a reconfiguration that only one server has when all lose power, and wh
     expect(ensemble.leader).toBe(3)
   })
 
+  it('is kept where its log may have had it, and was set aside', async () => {
+    const ensemble = await Ensemble.start(3, reconfigurable)
+    for (const id of [1, 2, 3]) await ensemble.member(id).crash()
+    const { disk } = ensemble.member(3)
+    const text = `${[3, 4, 5].map((id) => memberLine(id)).join('\n')}\nversion=100000001`
+    disk.putFile('/data/zoo.cfg.dynamic.next', new TextEncoder().encode(text))
+    disk.putFile('/data/version-2/distrusted', new Uint8Array())
+    await ensemble.member(3).start()
+    await ensemble.advance(1000)
+    // The new members may be the only ones that are left.
+    expect(await disk.exists('/data/zoo.cfg.dynamic.next')).toBe(true)
+  })
+
   it('keeps no leader from being elected where it is logged', async () => {
     const ensemble = await Ensemble.start(3, reconfigurable)
     const known = [1, 2, 3].map((one) => memberLine(one)).join('\n')

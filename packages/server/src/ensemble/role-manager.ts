@@ -410,12 +410,13 @@ export class RoleManager {
 
   /**
    * Reads the configuration at the end of the log: a logged change is binding for this server, whatever role has logged it. Forgets one that
-   * is only proposed.
+   * is only proposed, unless data were lost or set aside: the log may have had it then.
    */
   async #recallLogged(): Promise<void> {
     const { settings, membership, database, platform, configurationChanged } = this.#context
     if (membership.isStandalone) return
     if (settings.reconfigEnabled) membership.recallLogged(database.tree)
+    if (!database.isEligibleToVote) return
     const version = membership.proposed?.version
     const forgotten = membership.forgetUnlogged(database.lastZxid, database.epochs.current)
     if (forgotten === undefined) return
