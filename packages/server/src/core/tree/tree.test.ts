@@ -341,6 +341,14 @@ describe('a transaction', () => {
     expect([tree.owners.sessionCount, tree.digest]).toEqual([0, plainDigest(tree)])
   })
 
+  it('is refused where it deletes a node that has an older child', ({ tree }) => {
+    apply(tree, 1, 1, create('/a', 2))
+    apply(tree, 2, 1, create('/a/b', 1))
+    expect(() => apply(tree, 3, 1, { type: OpCode.delete, path: '/a' })).toThrow(
+      'A znode with children is never deleted.',
+    )
+  })
+
   it('never deletes the root', ({ tree }) => {
     expect(apply(tree, 1, 1, { type: OpCode.delete, path: '/' })).toBe(ErrorCode.NONODE)
     expect(tree.nodeCount).toBe(4)

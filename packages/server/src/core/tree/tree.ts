@@ -9,6 +9,7 @@ import {
   type ACL,
   type Writer,
 } from '@zabra/protocol'
+import { invariant } from '@zabra/runtime'
 import type { Digest, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
 import { runToEnd } from '../steps.ts'
 import { AclTable, OPEN_ACL_ID } from './acl-table.ts'
@@ -303,9 +304,8 @@ export class Tree {
   /**
    * Applies the deletion of a node. Returns the error code.
    *
-   * The node may have children in replay, all created later: Apache ZooKeeper may write a node to a snapshot before it is deleted, and behind
-   * it the children that the node has got when it was created again. The log creates them again. A tree that has other children is not that of
-   * the leader; digests tell.
+   * The node may have children in replay: Apache ZooKeeper may write a node to a snapshot before it is deleted, and behind it the children
+   * that the node has got when it was created again. The log creates them again. Throws an `InvariantError` where a child is older.
    */
   remove(zxid: Zxid, path: string, sink?: ChangeSink, ref?: NodeRef): number {
     const parentRef = ref?.parent
@@ -321,19 +321,22 @@ export class Tree {
     }
     const node = this.#resolve(path, ref)
     if (node === NONE || this.#isCreatedAfter(node, zxid)) return ErrorCode.NONODE
-    this.#removeBelow(node, sink)
+    this.#removeBelow(node, zxid, sink)
     this.#removeLeaf(node, path, parent, sink, ref?.hash)
     return ErrorCode.OK
   }
 
-  /** Removes the descendants of a node, children before their parents. */
-  #removeBelow(top: number, sink: ChangeSink | undefined): void {
+  /** Removes the descendants of a node, children before their parents. None may have been created before the transaction. */
+  #removeBelow(top: number, zxid: Zxid, sink: ChangeSink | undefined): void {
     let node = top
     for (;;) {
       for (let child = node; child !== NONE; child = this.store.firstChildOf(node)) node = child
       if (node === top) return
       const parent = this.store.parentOf(node)
-      this.#removeLeaf(node, this.pathOf(node), parent, sink)
+      const path = this.pathOf(node)
+      const isLater = this.store.columns(node).czxid[this.store.slot(node)]! >= zxid
+      invariant(isLater, 'A znode with children is never deleted.', { path, zxid })
+      this.#removeLeaf(node, path, parent, sink)
       node = parent
     }
   }
@@ -351,7 +354,7 @@ export class Tree {
     this.owners.delete(node)
     this.store.remove(node, hash)
     this.#quotaTracker.deleted(path, bytes)
-    sink?.deleted(path, acl, this.pathOf(parent), this.aclOf(parent))
+    sink?.deleted(path, acl, parentOf(path), this.aclOf(parent))
   }
 
   #setData(
