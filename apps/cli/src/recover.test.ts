@@ -178,6 +178,30 @@ describe('zabra recover adopt', () => {
     expect(readdirSync(join(split, 'version-2')).toSorted()).toEqual(['distrusted', 'set-aside'])
   })
 
+  it.each(['force', 'adopt'])(
+    '%s asks for the logs where the folder that zoo.cfg names has none',
+    async (command) => {
+      const { split, logs } = splitData(`${command}-emptied`)
+      for (const log of readdirSync(join(logs, 'version-2'))) rmSync(join(logs, 'version-2', log))
+      const own = join(stage.folder, 'emptied.cfg')
+      writeFileSync(own, `dataDir=${split}\ndataLogDir=${logs}\n${readFileSync(config, 'utf8')}`)
+      const argv = command === 'force' ? ['--members', '3', '--yes'] : ['--yes']
+      const { code, err } = await run('recover', command, split, '--config', own, ...argv)
+      expect([code, err]).toEqual([
+        2,
+        expect.stringContaining(`which its zoo.cfg says is ${logs}) with --logs`),
+      ])
+    },
+  )
+
+  it('takes a dataLogDir that names the data folder in another way for the same', async () => {
+    const copy = join(stage.folder, 'adopt-same')
+    cpSync(data, copy, { recursive: true })
+    const own = join(stage.folder, 'same.cfg')
+    writeFileSync(own, `dataDir=${copy}\ndataLogDir=${copy}/\nserver.1=127.0.0.1:1:2\n`)
+    expect(await run('recover', 'adopt', copy, '--config', own, '--yes')).toMatchObject({ code: 0 })
+  })
+
   it('does not take the logs of the server of this machine for those of a copy from another one', async () => {
     const { split, logs } = splitData('adopt-copy')
     const own = join(stage.folder, 'copied.cfg')

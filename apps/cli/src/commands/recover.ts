@@ -13,7 +13,7 @@ import {
   type EnsembleConfiguration,
   type MemberState,
 } from '@zabra/server/files'
-import { silentLogger } from '@zabra/runtime'
+import { silentLogger, type Disk } from '@zabra/runtime'
 import { InvalidArgumentError, Option } from 'commander'
 import { join, resolve } from 'node:path'
 import { readTextArg } from '../arguments.ts'
@@ -342,14 +342,11 @@ async function logFolderOf(
   if (named !== undefined) return requireDataFolder(disk, named, LOG_ADVICE)
   if (configured !== undefined) {
     // The folder may be a copy from another machine: what has the same name here is of another server then.
+    const { dataLogDir } = configured
     const isOwn = resolve(configured.dataDir ?? '') === resolve(dataDir)
-    if (isOwn && (await disk.exists(join(configured.dataLogDir, VERSION_FOLDER))))
-      return configured.dataLogDir
-    throw noLogs(
-      dataDir,
-      'the folder of the logs here',
-      `, which its zoo.cfg says is ${configured.dataLogDir}`,
-    )
+    const isThere = isOwn && (await disk.exists(join(dataLogDir, VERSION_FOLDER)))
+    if (isThere && !(await lacksLogs(io, dataDir, dataLogDir))) return dataLogDir
+    throw noLogs(dataDir, 'the logs of this folder here', `, which its zoo.cfg says is ${dataLogDir}`)
   }
   if (await lacksLogs(io, dataDir)) throw noLogs(dataDir, `logs in ${dataDir}`)
   return dataDir
@@ -364,19 +361,31 @@ const noLogs = (dataDir: string, expected: string, where = ''): UsageError =>
 const UNFINISHED: ReadonlySet<string> = new Set(['distrusted', 'replacement'])
 
 /**
- * Returns whether a data folder has or had snapshots, and no log. Logs that were set aside count while a command that does so is not
- * finished, and where it has left one snapshot at most: with more of them a server went on, and its log is elsewhere.
+ * Returns whether a data folder has or had snapshots, and the folder of its logs no log. Logs that were set aside count while a command that
+ * does so is not finished, and where it has left one snapshot at most: with more of them a server went on, and its log is elsewhere.
  */
-async function lacksLogs({ platform: { disk } }: Context['io'], dataDir: string): Promise<boolean> {
-  const folder = join(dataDir, VERSION_FOLDER)
-  if (!(await disk.exists(folder))) return false
-  const names = await disk.list(folder)
-  const aside = names.includes(SET_ASIDE) ? await disk.list(join(folder, SET_ASIDE)) : []
-  const former = aside.map((name) => name.replace(/^\d+\./, ''))
-  const snapshots = snapshotsIn(names)
-  const isUnfinished = names.some((name) => UNFINISHED.has(name))
+async function lacksLogs(
+  { platform: { disk } }: Context['io'],
+  dataDir: string,
+  dataLogDir = dataDir,
+): Promise<boolean> {
+  const data = await namesIn(disk, dataDir)
+  const { names, former } = dataLogDir === dataDir ? data : await namesIn(disk, dataLogDir)
+  const snapshots = snapshotsIn(data.names)
+  const isUnfinished = data.names.some((name) => UNFINISHED.has(name))
   const logs = logsIn(snapshots.length > 1 && !isUnfinished ? names : [...names, ...former])
-  return logs.length === 0 && (snapshots.length > 0 || snapshotsIn(former).length > 0)
+  return logs.length === 0 && (snapshots.length > 0 || snapshotsIn(data.former).length > 0)
+}
+
+/** Resolves to the names of the files in `version-2` of a folder, and of those that were set aside there. */
+async function namesIn(
+  disk: Disk,
+  dataDir: string,
+): Promise<{ readonly names: readonly string[]; readonly former: readonly string[] }> {
+  const folder = join(dataDir, VERSION_FOLDER)
+  const names = (await disk.exists(folder)) ? await disk.list(folder) : []
+  const aside = names.includes(SET_ASIDE) ? await disk.list(join(folder, SET_ASIDE)) : []
+  return { names, former: aside.map((name) => name.replace(/^\d+\./, '')) }
 }
 
 /** Returns the id in `myid`, whose member is stopped; undefined without one. */
@@ -400,7 +409,8 @@ const valueIn = (text: string, key: string): string | undefined =>
 /** Returns the folders of a zoo.cfg; undefined where it names none for the logs, or the same. */
 function foldersIn(text: string): SplitFolders | undefined {
   const [dataDir, dataLogDir] = [valueIn(text, 'dataDir'), valueIn(text, 'dataLogDir')]
-  return dataLogDir === undefined || dataLogDir === dataDir ? undefined : { dataDir, dataLogDir }
+  if (dataLogDir === undefined || resolve(dataLogDir) === resolve(dataDir ?? '')) return undefined
+  return { dataDir, dataLogDir }
 }
 
 /** Reads members, client port and folders of a zoo.cfg, or the members of a dynamic configuration file. */
