@@ -559,6 +559,26 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('makes the backup that it is asked for while an attempt reads the target, which fails', async () => {
+    const server = await TestServer.start({ backupTargets: ['/backup'], maxSessionTimeoutMs: DAY })
+    const client = await server.connect({ timeout: DAY })
+    client.create(1, '/a')
+    await server.advance(MINUTE)
+    let asked: Promise<number> | undefined
+    server.disk.injectFault = (call, path) => {
+      // What was written is read again after a failure.
+      if (call === 'read' && path === '/backup/lineage') asked ??= (server.server as Member).backups!.runNow()
+      return call === 'write' && /^\/backup\/(?:log|snapshot)\//.test(path) ? { code: 'EIO' } : undefined
+    }
+    client.create(2, '/b')
+    await server.advance(20_000)
+    expect(await asked).toBe(1)
+    server.disk.injectFault = undefined
+    await server.advance(MINUTE)
+    expect((await Catalog.read(storeOn(server.disk, '/backup'))).snapshots).toHaveLength(2)
+    await server.stop()
+  })
+
   it('writes snapshots at the times of cron', async () => {
     const server = await TestServer.start({
       backupTargets: ['/backup'],

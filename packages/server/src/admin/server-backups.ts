@@ -559,13 +559,14 @@ class TargetBackups {
   }
 
   async #run(): Promise<void> {
-    const wasSnapshotWanted = this.#isSnapshotWanted
+    let isRequested = false
     try {
       if (this.#catalog === undefined || !this.#isCatalogCurrent || this.#isSnapshotDue(this.#catalog)) {
         this.#catalog = await Catalog.read(this.#store, this.#catalog)
         this.#isCatalogCurrent = true
       }
-      const isSnapshotDue = this.#isSnapshotWanted || this.#isSnapshotDue(this.#catalog)
+      isRequested = this.#isSnapshotWanted
+      const isSnapshotDue = isRequested || this.#isSnapshotDue(this.#catalog)
       if (!isSnapshotDue && !this.#isLogDue()) {
         this.#backupProblem = undefined
         return
@@ -576,7 +577,7 @@ class TargetBackups {
     } catch (error) {
       this.#isCatalogCurrent = false
       // Not for ever: the log goes on without it.
-      this.#isSnapshotWanted ||= wasSnapshotWanted && this.#failuresInRow < MAX_FAILURES
+      this.#isSnapshotWanted ||= isRequested && this.#failuresInRow < MAX_FAILURES
       // Where a larger part is what fails, small ones go on.
       this.#mergesAt = this.#now() + REPORT_MS
       this.#backupProblem = this.#failed(error, 'A backup has failed')
