@@ -93,6 +93,8 @@ it('a snapshot is refused whose role has ended while it was written: it may have
   let status = 0
   void http.request('/api/v1/snapshots', { method: 'POST' }).then((answer) => (status = answer.status))
   await ensemble.until('the snapshot', () => isWriting)
+  const source = localSource(ensemble.server(leader) as unknown as AdminTarget)
+  const taking = expect(source.takeSnapshot()).rejects.toThrow('The server serves no clients')
   for (const id of [1, 2, 3]) if (id !== leader) ensemble.member(id).silence()
   client.create(1, '/uncommitted')
   await ensemble.until('the end of the role', () => !ensemble.server(leader).serving)
@@ -100,5 +102,6 @@ it('a snapshot is refused whose role has ended while it was written: it may have
   await ensemble.until('the answer', () => status !== 0)
   const file = disk.paths().findLast((path) => path.startsWith('/data/version-2/snapshot.'))!
   expect(new TextDecoder('latin1').decode(await disk.readFile(file))).toContain('uncommitted')
-  expect(status).toBe(500)
+  expect(status).toBe(503)
+  await taking
 })

@@ -45,6 +45,7 @@ export function localSource(
       servedTreeOf(target)
       onSnapshot()
       const taken = await takeSnapshot(target)
+      servedTreeOf(target)
       if (taken === undefined)
         throw new BackupError('The snapshot could not be taken; the log of the server gives the reason.')
       const { path, zxid } = taken

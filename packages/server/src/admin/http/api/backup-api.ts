@@ -181,6 +181,7 @@ async function takeOne({ target }: ApiCall): Promise<HttpResponse> {
   // Between two roles the tree may hold transactions that were never committed.
   if (servedTree(target) === undefined) return notServing(target)
   const taken = await takeSnapshot(target)
+  if (servedTree(target) === undefined) return notServing(target)
   if (taken === undefined)
     return problem(
       500,
