@@ -134,7 +134,7 @@ export interface AdminTarget {
   readonly zxidLag: number
   /**
    * Starts to drain: refuses new sessions and closes the connections of clients at an even rate within `ms`; 0 closes none. The drain ends
-   * after `forMs`, without them with `undrain`.
+   * after `forMs`, without them with `undrain`. That of a server that stops goes on as it is.
    */
   drain(ms: number, forMs?: number): void
   /** Takes the settings anew that are not read each time when they are needed. */

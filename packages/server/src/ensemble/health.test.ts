@@ -126,6 +126,18 @@ describe('a drain', () => {
     await closed
   })
 
+  it('of a stop goes on closing connections when a roll renews its own meanwhile', async () => {
+    await start({ stopDrainMs: 5000 })
+    const clients = [await server.connect(), await server.connect(), await server.connect()]
+    const closed = server.server.close()
+    await server.advance(100)
+    await drain('POST', '{"seconds": 0, "for": 60}')
+    await server.advance(4000)
+    expect(clients.filter((client) => client.closed).length).toBeGreaterThan(0)
+    await server.advance(1000)
+    await closed
+  })
+
   it('refuses a body that names no time', async () => {
     await start()
     const bodies = ['{"seconds": -1}', '{"seconds": "3"}', '[', 'x'.repeat(70_000)]

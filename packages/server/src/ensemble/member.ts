@@ -247,6 +247,8 @@ export class Member implements Server, AdminTarget {
   }
 
   drain(ms: number, forMs?: number): void {
+    // That of a stop goes on, and closes connections at its rate.
+    if (this.isStopping && this.#drain.isActive) return
     this.#drain.start(ms)
     if (forMs !== undefined) this.#drain.endAfter(forMs, () => this.undrain())
     this.#context.platform.logger.info({ ms }, 'This server drains: it refuses new sessions')
