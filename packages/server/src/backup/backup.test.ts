@@ -447,6 +447,17 @@ describe('a time', () => {
       )
     expect(await lastBefore(store, catalog, clock.wall())).toBe(lastZxid())
   })
+
+  it('is that of a snapshot which begins an epoch until the log after it begins, as after a replacement of all data', async () => {
+    const start = 0x200000000
+    const logs = [
+      { after: 0, upTo: 5, firstTime: 1000, lastTime: 2000, time: 2500 },
+      { after: start, upTo: start + 3, firstTime: 9000, lastTime: 9500, time: 9600 },
+    ]
+    const catalog = { snapshots: [{ exactAt: start, time: 5000 }], logs } as unknown as Catalog
+    expect(await lastBefore(store, catalog, 7000)).toBe(start)
+    await expect(lastBefore(store, catalog, 4000)).rejects.toThrow('the log after')
+  })
 })
 
 describe('a tree that was deleted node by node', () => {

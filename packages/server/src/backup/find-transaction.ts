@@ -43,7 +43,8 @@ export async function lastBefore(store: BackupStore, catalog: Catalog, time: num
 function lastOfPart({ logs, snapshots }: Catalog, { upTo, lastTime }: LogManifest, time: number): Zxid {
   const later = snapshots.filter(({ exactAt }) => exactAt > upTo)
   const isLast = later.length === 0 && logs.every((other) => other.upTo <= upTo)
-  if (isLast || logs.some((other) => other.after <= upTo && other.upTo > upTo)) return upTo
+  const goesOnAfter = (zxid: Zxid): boolean => logs.some((log) => log.after <= zxid && log.upTo > zxid)
+  if (isLast || goesOnAfter(upTo)) return upTo
   // When a backup was made that ends with the part, nothing had come after it.
   const same = [
     ...logs.filter((other) => other.upTo === upTo),
@@ -52,7 +53,7 @@ function lastOfPart({ logs, snapshots }: Catalog, { upTo, lastTime }: LogManifes
   const before = later.findLast((snapshot) => snapshot.time <= time)
   const zxid = before?.exactAt ?? upTo
   const until = before?.time ?? Math.max(lastTime, ...same.map((one) => one.time))
-  if (time <= until) return zxid
+  if (time <= until || goesOnAfter(zxid)) return zxid
   const next = later.find(({ exactAt }) => exactAt > zxid)
   throw new BackupUsageError(
     `Expected a time that the log in the target covers, got ${timeText(time)}: the log after ${timeText(until)} is in no backup, or retention has removed it. Name the moment before with --zxid 0x${formatZxid(zxid)}${next === undefined ? '' : `, or that of ${timeText(next.time)} with --zxid 0x${formatZxid(next.exactAt)}`}.`,
