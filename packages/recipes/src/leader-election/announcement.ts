@@ -84,7 +84,8 @@ export async function announce(
       if (!lost && !(error instanceof MultiError && error.index > 0 && hasChanged(cause))) throw cause
       const exists = lost || cause instanceof NodeExistsError
       const found = exists ? await readAnnouncementOf(client, path, leader.token) : undefined
-      if (found?.isOwn) return
+      // Another client may have written over it another identifier with the same token.
+      if (found?.isOwn && isAnnouncementOf(found.data, leader)) return
       stale = found?.version
       await pause()
       throwIfAborted(signal, path, 'announce')
@@ -166,16 +167,16 @@ export async function removeAnnouncement(
   }
 }
 
-/** Returns the version of the announcement, and whether it is that of the leadership with this token; undefined if there is none. */
+/** Returns the announcement, and whether it is that of the leadership with this token; undefined if there is none. */
 export async function readAnnouncementOf(
   client: Client,
   path: string,
   token: bigint,
   options?: CallOptions,
-): Promise<{ readonly version: number; readonly isOwn: boolean } | undefined> {
+): Promise<{ readonly data: Bytes; readonly version: number; readonly isOwn: boolean } | undefined> {
   const found = await undefinedIfMissing(client.getData(path, options))
   if (found === undefined) return undefined
   const { data, stat } = found
   const isOwn = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === token
-  return { version: stat.version, isOwn }
+  return { data, version: stat.version, isOwn }
 }

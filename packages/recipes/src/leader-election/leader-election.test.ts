@@ -354,11 +354,11 @@ describe('an announcement', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it.each(['', 'no JSON', '\uffff', '{"id":"two","token":"1"}'])(
+  it.each(['', 'no JSON', '\uffff', '{"id":"two","token":"1"}', '{"id":"two","token":"<own>"}'])(
     'over which another client writes %j is written again',
     async (data) => {
       const one = await first(of(a, 'one', true))
-      await run(b.setData('/e/leader', data))
+      await run(b.setData('/e/leader', data.replace('<own>', String(one.leadership.token))))
       await world.advance(100)
       expect(decodeLeader((await run(b.getData('/e/leader'))).data)).toMatchObject({ id: 'one' })
       await run(one.leadership.release())
