@@ -93,6 +93,14 @@ it('connect goes on while one server may become reachable', async () => {
   await run((await world.within(15_000, connecting)).close())
 })
 
+it('connect ends when no attempt can succeed at URLs that differ in their queries alone', async () => {
+  const open = (): never => {
+    throw new CertificateError('unreadable', 'trust.pem')
+  }
+  const connecting = world.connect({ servers: 'ws://a/?node=1,ws://a/?node=2', transport: { open } })
+  await expect(world.within(5000, connecting)).rejects.toMatchObject({ code: 'CONNECT_FAILED' })
+})
+
 it('a connected client goes on when a certificate becomes invalid', async () => {
   const client = await world.client()
   world.faults.open = () => {

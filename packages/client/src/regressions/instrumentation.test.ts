@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import { setupEachTest, world } from '../testing/setup.ts'
 
@@ -23,6 +24,15 @@ it('the instrumentation receives each call once, with one end', async () => {
   expect(begun.length).toBe(ended.length)
   expect(begun).toEqual(['getData /', 'getData /full'])
 })
+
+it.each(['ws://alice:s3cret@a:99999/zabra', 'ws://alice:s3cret@a:0/?token=t0ken'])(
+  'the error of a URL with a wrong port has none of its secrets: %s',
+  async (servers) => {
+    const error = await world.connect({ servers }).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'USAGE', message: expect.stringContaining('ws://a:') })
+    expect(inspect(error)).not.toMatch(/alice|s3cret|t0ken/)
+  },
+)
 
 it('the user, password and query of a URL reach no observer and no error', async () => {
   const seen: unknown[] = []

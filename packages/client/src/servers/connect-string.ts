@@ -99,8 +99,9 @@ function parseUrl(entry: string, scheme: 'ws' | 'wss'): ServerAddress {
   let url: URL
   try {
     url = new URL(entry)
-  } catch (cause) {
-    throw new UsageError(`Expected a WebSocket address, got ${JSON.stringify(entry)}`, { cause })
+  } catch {
+    // Without the error, which has the whole text.
+    throw new UsageError(`Expected a WebSocket address, got ${JSON.stringify(shownUrl(entry))}`)
   }
   return {
     scheme,
@@ -113,7 +114,7 @@ function parseUrl(entry: string, scheme: 'ws' | 'wss'): ServerAddress {
 function parsePort(text: string, entry: string): number {
   const port = Number(text)
   if (port < 1 || port > 65_535)
-    throw new UsageError(`Expected a port from 1 to 65535, got ${text} in ${JSON.stringify(entry)}`)
+    throw new UsageError(`Expected a port from 1 to 65535, got ${text} in ${JSON.stringify(shownUrl(entry))}`)
   return port
 }
 

@@ -104,7 +104,7 @@ export class Session
   /** Attempts that have failed since the last connection. */
   #failedAttempts = 0
   /** Servers at which no attempt can succeed, of those tried since one failed for another reason. */
-  readonly #hopeless = new Set<string>()
+  readonly #hopeless = new Set<ServerAddress>()
   /** The errors with which calls reject: once the client is closed, and while it is closing. */
   #terminalError: ZooKeeperError | undefined
   #closingError: ClosedError | undefined
@@ -317,7 +317,7 @@ export class Session
     const reason =
       this.#id === 0n && this.#connections === 0 ? permanentReason(error, this.options.explain) : undefined
     if (reason === undefined) this.#hopeless.clear()
-    else if (this.#hopeless.add(info.server).size >= this.hostProvider.size) {
+    else if (this.#hopeless.add(server).size >= this.hostProvider.size) {
       const message = `connect: no attempt can succeed: ${info.server}: ${reason}`
       return this.finish(
         new ConnectFailedError(message, 'CONNECT_FAILED', { operation: 'connect', cause: error }),
