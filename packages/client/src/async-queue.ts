@@ -1,6 +1,3 @@
-/** Number of items taken before the rest is moved to the start of the buffer, and at least half of it must have been taken. */
-const COMPACT_AFTER = 1024
-
 /** Returns the new buffer contents when an item does not fit. */
 export type OverflowPolicy<T> = (waiting: T[], item: T) => T[]
 
@@ -12,9 +9,10 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   readonly #limit: number
   readonly #overflow: OverflowPolicy<T>
   readonly #onReturn: () => void
+  /** The newest waiting items. */
   #buffer: T[] = []
-  /** Where the waiting items begin. To remove the first of a long array would copy all others, each time. */
-  #start = 0
+  /** The items before them, the oldest last: to remove the first of a long array would copy all others, each time. */
+  #oldest: T[] = []
   #pendingReads: { resolve(result: IteratorResult<T>): void; reject(error: unknown): void }[] = []
   #ended = false
   #error: unknown
@@ -30,11 +28,10 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
     if (this.#ended) return
     const read = this.#pendingReads.shift()
     if (read !== undefined) read.resolve({ done: false, value: item })
-    else if (this.#buffer.length - this.#start < this.#limit) this.#buffer.push(item)
+    else if (this.#oldest.length + this.#buffer.length < this.#limit) this.#buffer.push(item)
     else {
-      const waiting = this.#buffer.slice(this.#start)
-      this.#start = 0
-      this.#buffer = this.#overflow(waiting, item)
+      this.#buffer = this.#overflow(this.#oldest.reverse().concat(this.#buffer), item)
+      this.#oldest = []
     }
   }
 
@@ -50,7 +47,8 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   }
 
   next(): Promise<IteratorResult<T>> {
-    if (this.#start < this.#buffer.length) return Promise.resolve({ done: false, value: this.#take() })
+    if (this.#oldest.length === 0) [this.#oldest, this.#buffer] = [this.#buffer.reverse(), this.#oldest]
+    if (this.#oldest.length > 0) return Promise.resolve({ done: false, value: this.#oldest.pop()! })
     if (!this.#ended) return new Promise((resolve, reject) => this.#pendingReads.push({ resolve, reject }))
     if (this.#error !== undefined) return Promise.reject(this.#takeError())
     return Promise.resolve({ done: true, value: undefined })
@@ -58,8 +56,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
 
   /** Called when the consumer stops. */
   return(): Promise<IteratorResult<T>> {
-    this.#buffer = []
-    this.#start = 0
+    this.#buffer = this.#oldest = []
     this.#error = undefined
     this.end()
     this.#onReturn()
@@ -68,18 +65,6 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
 
   [Symbol.asyncIterator](): this {
     return this
-  }
-
-  #take(): T {
-    const item = this.#buffer[this.#start]!
-    // The consumer may let it be collected.
-    this.#buffer[this.#start++] = undefined as T
-    if (this.#start === this.#buffer.length) this.#buffer.length = this.#start = 0
-    else if (this.#start >= COMPACT_AFTER && this.#start * 2 >= this.#buffer.length) {
-      this.#buffer = this.#buffer.slice(this.#start)
-      this.#start = 0
-    }
-    return item
   }
 
   /** The error is thrown once; afterwards the queue is done. */

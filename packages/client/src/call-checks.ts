@@ -1,7 +1,8 @@
 import {
-  abortSignal,
   aFunction,
+  anAbortSignal,
   anything,
+  aText,
   call,
   findWrongOption,
   flag,
@@ -44,7 +45,7 @@ export const retryRule: Rule = [
 ]
 
 const common: Rules<CallOptions> = {
-  signal: ['an AbortSignal', abortSignal],
+  signal: anAbortSignal,
   timeoutMs: milliseconds,
   retry: retryRule,
   waitForReadWrite: trueOrFalse,
@@ -114,9 +115,9 @@ const rulesOf = {
   deleteRecursive: mapOf(deleteRecursive),
   walk: mapOf(walk),
   reconfig: mapOf({
-    joining: ['a string', text],
-    leaving: ['a string', text],
-    members: ['a string', text],
+    joining: aText,
+    leaving: aText,
+    members: aText,
     version: ['a version (bigint)', (value) => typeof value === 'bigint'],
   } satisfies Rules<ReconfigChange>),
   missingNode: mapOf({

@@ -39,14 +39,12 @@ export function validateCreate(
 }
 
 /** Returns only those options of a call that its sub-requests inherit. */
-export function callOptions({ signal, timeoutMs, retry, waitForReadWrite }: CallOptions): CallOptions {
-  return {
-    ...(signal === undefined ? {} : { signal }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(retry === undefined ? {} : { retry }),
-    ...(waitForReadWrite === undefined ? {} : { waitForReadWrite }),
-  }
-}
+const callOptions = ({ signal, timeoutMs, retry, waitForReadWrite }: CallOptions): CallOptions => ({
+  signal,
+  timeoutMs,
+  retry,
+  waitForReadWrite,
+})
 
 /**
  * Returns a function that gives the options for the next sub-request of a call that makes several: its timeout is

@@ -289,14 +289,10 @@ export class ZooKeeperClient implements InternalClient {
   #deleteGuaranteed(path: string, options: DeleteOptions): Promise<void> {
     const background = this.clone()
     const { version, idempotent } = options
-    const call = {
-      ...(version === undefined ? {} : { version }),
-      ...(idempotent === undefined ? {} : { idempotent }),
-    }
     const context = { path, operation: 'delete' }
     return withCallerLimits(
       this.platform.clock,
-      () => retryForever(background, () => background.#deleteOnce(path, call)),
+      () => retryForever(background, () => background.#deleteOnce(path, { version, idempotent })),
       context,
       this.#withTimeout(options),
     )
@@ -536,8 +532,7 @@ export class ZooKeeperClient implements InternalClient {
     const closed = this.#session.callRejection ?? this.#scope.closedError
     if (closed !== undefined) return Promise.reject(closed)
     if (!this.#ownsSession) {
-      const message =
-        'Expected detach of the client that connect() returned, got a client made by chroot(), which shares its session'
+      const message = 'Expected detach of the client that connect() returned, got one made by chroot()'
       return Promise.reject(new UsageError(message, { operation: 'detach' }))
     }
     const { id, password } = this.#session.credentials

@@ -36,9 +36,8 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
     case 'create':
       return createOperation(operation, serverPath)
     case 'delete':
-      return { type: OpCode.delete, path: serverPath, version: operation.version ?? -1 }
     case 'check':
-      return { type: OpCode.check, path: serverPath, version: operation.version ?? -1 }
+      return { type: OpCode[op], path: serverPath, version: operation.version ?? -1 }
     case 'setData':
       return {
         type: OpCode.setData,
@@ -47,9 +46,8 @@ export function toMultiOperation(operation: WriteOp | ReadOp, chroot: string): M
         version: operation.version ?? -1,
       }
     case 'getData':
-      return { type: OpCode.getData, path: serverPath, watch: false }
     case 'getChildren':
-      return { type: OpCode.getChildren, path: serverPath, watch: false }
+      return { type: OpCode[op], path: serverPath, watch: false }
   }
 }
 
@@ -97,11 +95,12 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
 /** Returns the error of an operation that failed with an error code. */
 function errorOf(operation: WriteOp | ReadOp | undefined, code: number, chroot: string): ZooKeeperError {
   // The caller may have emptied its list meanwhile.
-  const { op, path } = operation ?? { op: 'multi', path: '' }
+  if (operation === undefined) return errorFromCode(code, { operation: 'multi' })
+  const { op, path } = operation
   const context = { operation: op, path }
   const required = op === 'create' ? parentOf(path) : path
   if (code === ErrorCode.NONODE && chroot !== '' && required === '/') return noChrootError(chroot, context)
-  return errorFromCode(code, context, 0n, operation && detailOf(operation, code))
+  return errorFromCode(code, context, 0n, detailOf(operation, code))
 }
 
 /** Returns what an operation adds to the meaning of its error: the missing parent or the expected version. */

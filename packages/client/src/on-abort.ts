@@ -1,5 +1,6 @@
+import { noop } from './noop.ts'
+
 const waiting = new WeakMap<AbortSignal, Set<() => void>>()
-const noop = (): void => {}
 
 /** The listener of each signal. */
 function run(this: AbortSignal): void {

@@ -1,7 +1,8 @@
 import { retryRule } from './call-checks.ts'
 import {
-  abortSignal,
   aFunction,
+  anAbortSignal,
+  anObject,
   aTransport,
   anything,
   bytes,
@@ -69,11 +70,11 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
       return maxReads === undefined || whole(2, 1024)(maxReads)
     },
   ],
-  platform: ['an object', object],
-  instrumentation: ['an object', object],
+  platform: anObject,
+  instrumentation: anObject,
   callerStacks: trueOrFalse,
   redactPath: aFunction,
-  signal: ['an AbortSignal', abortSignal],
+  signal: anAbortSignal,
 }
 
 const ruleMap: ReadonlyMap<string, Rule> = new Map(Object.entries(rules))

@@ -1,4 +1,4 @@
-import { childPath } from '@zabra/protocol'
+import { childPath, nameOf, parentOf } from '@zabra/protocol'
 import type { Random } from '@zabra/runtime'
 import { remainingCallOptions } from './call-options.ts'
 import { withCallerLimits } from './caller-limits.ts'
@@ -29,19 +29,19 @@ export async function createProtected(
   data: Data,
   options: CreateOptions,
 ): Promise<CreateResult> {
-  const slash = path.lastIndexOf('/')
+  const parent = parentOf(path)
   const { protected: prefixOption, parents: _parents, ...create } = options
   const id = uuid(client.platform.random)
   const prefix = (typeof prefixOption === 'function' ? prefixOption : curatorPrefix)(id)
   // With another prefix the znode of another client could be taken for the one whose reply was lost. The last part of a UUID is the
   // same without hyphens.
   if (!String(prefix).includes(id.slice(-12)))
-    throw new UsageError('Expected protected with the UUID in its prefix', { path, operation: 'create' })
-  const prefixedPath = `${path.slice(0, slash + 1)}${prefix}${path.slice(slash + 1)}`
+    throw new UsageError('Expected a prefix with the UUID', { path, operation: 'create' })
+  const prefixedPath = childPath(parent, prefix + nameOf(path))
   const search: OrphanSearch = {
     // The caller may close its client while the search runs.
     client: client.clone(),
-    parent: slash <= 0 ? '/' : path.slice(0, slash),
+    parent,
     prefix,
     isEphemeral: options.mode?.startsWith('ephemeral') ?? false,
   }
@@ -146,5 +146,5 @@ function uuid(random: Random): string {
   bytes[6] = (bytes[6]! & 0x0f) | 0x40
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
   const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }

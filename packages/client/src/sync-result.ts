@@ -11,5 +11,5 @@ export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
 export function syncResult<T>(what: string, result: T): T {
   if (!isThenable(result)) return result
   result.then(undefined, noop)
-  throw new UsageError(`Expected ${what} to return its result, got a promise: it must not be async`)
+  throw new UsageError(`Expected ${what} that is not async, got a promise`)
 }

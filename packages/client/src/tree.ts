@@ -1,3 +1,4 @@
+import { parentOf } from '@zabra/protocol'
 import { wrongOptions } from './call-checks.ts'
 import { EMPTY, remainingCallOptions } from './call-options.ts'
 import type { InternalClient } from './internal-client.ts'
@@ -38,8 +39,8 @@ async function createParent(client: InternalClient, path: string, options: Paren
       return
     } catch (error) {
       if (error instanceof NodeExistsError) return
-      const parent = path.slice(0, path.lastIndexOf('/'))
-      if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
+      const parent = parentOf(path)
+      if (!(error instanceof NoNodeError) || parent === '/' || attempt === MAX_ATTEMPTS) throw error
       // A parent created a moment ago is gone again: another client, or the container manager, removes empty znodes.
       if (attempt > 1) await backoff(client, attempt, nextOptions())
       await createParent(client, parent, { mode, acl, ...nextOptions() })
@@ -63,14 +64,10 @@ export async function createWithParents(
     try {
       return await client.create(path, { ...rest, ...nextOptions() })
     } catch (error) {
-      const parent = path.slice(0, path.lastIndexOf('/'))
-      if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
+      const parent = parentOf(path)
+      if (!(error instanceof NoNodeError) || parent === '/' || attempt === MAX_ATTEMPTS) throw error
       if (attempt > 1) await backoff(client, attempt, nextOptions())
-      await createParent(client, parent, {
-        ...nextOptions(),
-        mode,
-        ...(options.acl ? { acl: options.acl } : {}),
-      })
+      await createParent(client, parent, { mode, acl: options.acl, ...nextOptions() })
     }
   }
 }
@@ -95,7 +92,7 @@ export async function createMissing(
       mode,
       parents: mode === 'persistent' ? mode : true,
       idempotent: true,
-      ...(acl && { acl }),
+      acl,
     } as const
     try {
       await creator

@@ -36,7 +36,7 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
       for (let tries = 0; ; tries++) {
         const { data, stat } = await client.getData(path, nextOptions())
         const context = { operation: 'update', path }
-        const value = syncResult('the function of an update', change(decode(codec, data, context)))
+        const value = syncResult('a change', change(decode(codec, data, context)))
         try {
           const written = await client.setData(path, encode(codec, value, context), {
             ...nextOptions(),
@@ -136,7 +136,7 @@ async function watchDataOrCreation(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<OneShotWatch> {
-  const options = signal === undefined ? {} : { signal }
+  const options = { signal }
   for (;;) {
     try {
       return await client.watchOnce(path, 'data', options)
@@ -151,13 +151,12 @@ async function watchDataOrCreation(
 
 /** Resolves when the watch fires; rejects when it ends or `signal` aborts. */
 async function firedOrAborted(watch: OneShotWatch, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return void (await watch.fired)
   // Closing the watch rejects `fired`.
   const stopListening = onAbort(signal, () => void watch.close())
   try {
     await watch.fired
   } catch (error) {
-    if (signal.aborted) throw abortError(signal.reason, { operation: 'watch' })
+    if (signal?.aborted) throw abortError(signal.reason, { operation: 'watch' })
     throw error
   } finally {
     stopListening()

@@ -66,7 +66,7 @@ async function* visit(
   options: WalkOptions,
 ): AsyncGenerator<Visit, void, undefined> {
   checkCall('walk', options, 'walk', path)
-  const { maxDepth = Infinity, filter, onUnreadable } = options
+  const { maxDepth = Infinity, filter = () => true, onUnreadable } = options
   const call = perRequestOptions(client, options)
   const pending: PendingVisit[] = [{ path, depth: 0, isLast: true }]
   const prefetch = (node: PendingVisit): void => {
@@ -84,11 +84,9 @@ async function* visit(
     if (listed === undefined) continue
     yield { path: current, ...listed, depth, isLast }
     if (depth >= maxDepth) continue
-    const paths = listed.children.map((name) => childPath(current, name))
-    const accepted =
-      filter === undefined
-        ? paths
-        : paths.filter((child) => syncResult('the filter of a walk', filter(child)))
+    const accepted = listed.children
+      .map((name) => childPath(current, name))
+      .filter((child) => syncResult('a filter', filter(child)))
     for (let i = accepted.length - 1; i >= 0; i--) {
       pending.push({ path: accepted[i]!, depth: depth + 1, isLast: i === accepted.length - 1 })
     }

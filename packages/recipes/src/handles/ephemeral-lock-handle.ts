@@ -5,6 +5,7 @@ import {
   SessionExpiredError,
   type CallOptions,
   type Client,
+  type ConnectionState,
   type ErrorPolicy,
   type StateChange,
   type WriteOp,
@@ -92,9 +93,7 @@ export class EphemeralLockHandle implements LockHandle {
       })
     }
     if (renewsLease(options.policy)) this.#leaveRenewal = joinLeaseRenewal(client)
-    this.#unwatchHorizon = watchHorizon(client, options.policy, () =>
-      this.#check(sessionStatusOf(client, this.owner)),
-    )
+    this.#unwatchHorizon = watchHorizon(client, options.policy, () => this.#check())
     this.#report('held', options.waitedMs)
   }
 
@@ -117,12 +116,12 @@ export class EphemeralLockHandle implements LockHandle {
 
   /** Returns the condition that `assertHeld` checks. */
   get isHeld(): boolean {
-    this.#check(sessionStatusOf(this.#client, this.owner))
+    this.#check()
     return !this.signal.aborted
   }
 
   assertHeld(): void {
-    this.#check(sessionStatusOf(this.#client, this.owner))
+    this.#check()
     if (this.signal.aborted) throw this.signal.reason
   }
 
@@ -187,24 +186,24 @@ export class EphemeralLockHandle implements LockHandle {
     this.#report('released')
   }
 
-  /** Ends the handle if the session status requires it. */
-  #check(status: ReturnType<typeof sessionStatusOf>, cause?: unknown): void {
+  /** Ends the handle if the session requires it, in this state of the client. */
+  #check(state?: ConnectionState, cause?: unknown): void {
     if (this.signal.aborted) return
-    const reason = lossReason(this.#options.policy, status)
+    const reason = lossReason(this.#options.policy, sessionStatusOf(this.#client, this.owner, state))
     if (reason !== undefined) this.#end(reason, cause)
   }
 
   async #followStates(): Promise<void> {
     for await (const { state, cause } of this.#states) {
-      this.#check(sessionStatusOf(this.#client, this.owner, state), cause)
+      this.#check(state, cause)
       if (this.signal.aborted) return
     }
     // The stream of states ends with the client, or because the handle has ended.
     this.#end('closed')
   }
 
-  #onDeleted(): void {
-    this.#end(this.#options.deletionReason?.() ?? 'nodeDeleted')
+  #onDeleted(cause?: unknown): void {
+    this.#end(this.#options.deletionReason?.() ?? 'nodeDeleted', cause)
   }
 
   #guardError(error: unknown): unknown {
@@ -217,7 +216,7 @@ export class EphemeralLockHandle implements LockHandle {
         cause,
       )
     if (!(cause instanceof NoNodeError)) return error
-    this.#end(this.#options.deletionReason?.() ?? 'nodeDeleted', error)
+    this.#onDeleted(error)
     return this.signal.reason
   }
 
