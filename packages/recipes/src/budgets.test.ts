@@ -137,7 +137,8 @@ describe('request budgets', () => {
       await run(Promise.all(sites.map(async (site) => (await site).release())))
     }
     expect(costs[2]! / costs[0]!).toBeLessThan(1.3)
-    expect(costs[2]).toBeLessThanOrEqual(34)
+    // With the end of a transaction that its coordinator and its last site delete at the same moment, one node after the other.
+    expect(costs[2]).toBeLessThanOrEqual(40)
   })
 
   it('a revocation costs one write, one notification and one read', async () => {

@@ -111,10 +111,13 @@ export class Transaction {
   readFor(name: string): Promise<{ record: TransactionRecord; hasAcknowledged: boolean } | undefined> {
     const path = `${this.path}/acks/${name}`
     return retryInNewSession(this.client, async () => {
-      await this.client.sync(path)
-      const hasAcknowledged = (await this.client.exists(path)) !== undefined
-      const found = await this.#readOnce()
-      return found && { record: found.record, hasAcknowledged }
+      // In one round trip, in this order.
+      const [, acknowledgement, found] = await Promise.all([
+        this.client.sync(path),
+        this.client.exists(path),
+        this.#readOnce(),
+      ])
+      return found && { record: found.record, hasAcknowledged: acknowledgement !== undefined }
     })
   }
 
