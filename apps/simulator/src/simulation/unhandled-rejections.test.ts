@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { drawPlan } from './plan.ts'
 import { runPlan } from './run.ts'
 
-it('an unhandled rejection is a violation of the run, whoever runs the plan', async () => {
+it('an unhandled rejection is a violation of the run in each way to run a plan', async () => {
   // Vitest would count it as an error of this file.
   const listeners = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection')
