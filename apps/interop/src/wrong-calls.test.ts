@@ -64,7 +64,7 @@ const isLeftOut = ({ owner = '', name }: Callable): boolean =>
   /^(?:Codec|PayloadCodec|Instrumentation|Transport|NodeTransport|SaslMechanism|ParticipantHandlers|AsyncQueue)$|Error$/.test(
     owner,
   ) ||
-  /^(?:checkOptionsOf|checkArgument|shown|withCodecErrors|abortError|onAbort|withoutTimeout|random|oneOf|whole)$/.test(
+  /^(?:checkOptionsOf|checkArgument|shown|withCodecErrors|abortError|onAbort|withoutTimeout|random|oneOf|whole|backoff|callObserver|isReserved|syncResult)$/.test(
     name,
   )
 
