@@ -1,3 +1,4 @@
+import { UnhandledRejections } from '@zabra/testkit'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { json } from './codecs.ts'
 import { UsageError } from './errors.ts'
@@ -7,13 +8,9 @@ import { client, run, setupEachTest } from './testing/setup.ts'
 
 setupEachTest({})
 
-const unhandled: unknown[] = []
-const note = (reason: unknown): void => void unhandled.push(reason)
-beforeEach(() => {
-  unhandled.length = 0
-  process.on('unhandledRejection', note)
-})
-afterEach(() => void process.off('unhandledRejection', note))
+const unhandled = new UnhandledRejections()
+beforeEach(unhandled.begin)
+afterEach(unhandled.end)
 
 const results: [string, () => Promise<never>][] = [
   ['resolves', () => Promise.resolve(1) as never],
@@ -27,8 +24,7 @@ it.each(results)(
     await run(typed.create('/n', 1))
     await expect(run(typed.update('/n', change as never))).rejects.toBeInstanceOf(UsageError)
     expect((await run(typed.get('/n'))).value).toBe(1)
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(unhandled).toEqual([])
+    expect(await unhandled.reasons()).toEqual([])
   },
 )
 
@@ -37,6 +33,5 @@ it.each(results)('a walk whose filter is async and %s is refused', async (_how, 
   const walk = client.walk('/t', { filter: filter as never })
   expect(await run(walk.next())).toMatchObject({ value: '/t' })
   await expect(run(walk.next())).rejects.toBeInstanceOf(UsageError)
-  await new Promise((resolve) => setImmediate(resolve))
-  expect(unhandled).toEqual([])
+  expect(await unhandled.reasons()).toEqual([])
 })

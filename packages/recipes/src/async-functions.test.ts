@@ -1,4 +1,5 @@
 import { json, UsageError } from '@zabra/client/core'
+import { UnhandledRejections } from '@zabra/testkit'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { AtomicValue, Configuration, TreeCache } from './index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
@@ -8,13 +9,9 @@ import { client, run, setupEachTest } from './testing/setup.ts'
 
 setupEachTest('a')
 
-const unhandled: unknown[] = []
-const note = (reason: unknown): void => void unhandled.push(reason)
-beforeEach(() => {
-  unhandled.length = 0
-  process.on('unhandledRejection', note)
-})
-afterEach(() => void process.off('unhandledRejection', note))
+const unhandled = new UnhandledRejections()
+beforeEach(unhandled.begin)
+afterEach(unhandled.end)
 
 const results: [string, () => Promise<never>][] = [
   ['resolves', () => Promise.resolve(1) as never],
@@ -53,6 +50,5 @@ const cases = Object.entries(uses).flatMap(([name, use]) =>
 
 it.each(cases)('%s that is async and %s is refused', async (_name, _how, use, result) => {
   expect(await use(result as never)).toBeInstanceOf(UsageError)
-  await new Promise((resolve) => setImmediate(resolve))
-  expect(unhandled).toEqual([])
+  expect(await unhandled.reasons()).toEqual([])
 })

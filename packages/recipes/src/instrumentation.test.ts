@@ -1,4 +1,5 @@
 import { NoAuthError, type Client } from '@zabra/client/core'
+import { UnhandledRejections } from '@zabra/testkit'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { LeaderElection, Mutex, Semaphore } from './index.ts'
 import { other, run, setupEachTest, world } from './testing/setup.ts'
@@ -9,16 +10,14 @@ import { rejectionOf } from './testing/world.ts'
 setupEachTest('a', 'b')
 
 const READ_AND_CREATE = [{ scheme: 'world', id: 'anyone', perms: 5 }]
-const unhandled: unknown[] = []
-const note = (reason: unknown): void => void unhandled.push(reason)
+const unhandled = new UnhandledRejections()
 
 let phases: string[]
 let client: Client
 
 beforeEach(async () => {
-  unhandled.length = 0
   phases = []
-  process.on('unhandledRejection', note)
+  unhandled.begin()
   client = await world.client({
     instrumentation: {
       recipe: (async ({ phase }: { readonly phase: string }) => {
@@ -28,10 +27,7 @@ beforeEach(async () => {
     },
   })
 })
-afterEach(() => void process.off('unhandledRejection', note))
-
-/** Lets rejections that no code handles be reported. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+afterEach(unhandled.end)
 
 it.each<[string, string, () => Promise<unknown>]>([
   [
@@ -90,7 +86,6 @@ it.each<[string, string, () => Promise<unknown>]>([
 ])('an error of the hook %s is ignored', async (_name, phase, use) => {
   await use()
   await world.advance(100)
-  await turn()
   expect(phases).toContain(phase)
-  expect(unhandled).toEqual([])
+  expect(await unhandled.reasons()).toEqual([])
 })

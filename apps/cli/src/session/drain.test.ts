@@ -132,7 +132,7 @@ describe('zabra cluster roll', () => {
   let uptimeMs: number
   let self: object
 
-  /** Rolls a server whose command ends once the test lets it. */
+  /** Rolls one server. */
   const roll = (ask: (name: string, response: ServerResponse) => boolean): CommandRun => {
     uptimeMs = 1e9
     self = {}
@@ -149,18 +149,27 @@ describe('zabra cluster roll', () => {
   }
   const permits = (): number => names().filter((name) => name === 'POST /api/v1/stop-permit').length
 
-  it('renews the permit and the drain while the command lasts longer than they do', async () => {
+  /** Does the same with a command that lasts until the server is said to have been restarted. */
+  const rollUntil = (
+    ask: (name: string, response: ServerResponse, restart: () => void) => boolean,
+  ): CommandRun => {
     let end = (): void => {}
     const ended = new Promise<void>((resolve) => (end = resolve))
-    const run = roll((name, response) => {
-      if (name === 'GET /command') {
-        void ended.then(() => response.end())
-        return true
-      }
-      if (permits() === 3 && name === 'POST /api/v1/drain') {
-        uptimeMs = 0
-        end()
-      }
+    const restart = (): void => {
+      uptimeMs = 0
+      end()
+    }
+    return roll((name, response) => {
+      if (name !== 'GET /command') return ask(name, response, restart)
+      // The command may begin later than the server is restarted.
+      void ended.then(() => response.end())
+      return true
+    })
+  }
+
+  it('renews the permit and the drain while the command lasts longer than they do', async () => {
+    const run = rollUntil((name, _response, restart) => {
+      if (permits() === 3 && name === 'POST /api/v1/drain') restart()
       return false
     })
     expect(await run.ended).toMatchObject({ code: 0, out: expect.stringContaining('is ready again') })
@@ -185,18 +194,9 @@ describe('zabra cluster roll', () => {
   }, 60_000)
 
   it('says where the leader does not renew the permit, and goes on', async () => {
-    let end = (): void => {}
-    const ended = new Promise<void>((resolve) => (end = resolve))
-    const run = roll((name, response) => {
-      if (name === 'GET /command') {
-        void ended.then(() => response.end())
-        return true
-      }
+    const run = rollUntil((name, response, restart) => {
       if (name !== 'POST /api/v1/stop-permit' || permits() === 1) return false
-      if (permits() === 3) {
-        uptimeMs = 0
-        end()
-      }
+      if (permits() === 3) restart()
       response.writeHead(409)
       return !!response.end('{"title": "The quorum needs this server", "detail": "Try again later."}')
     })

@@ -1,3 +1,4 @@
+import { UnhandledRejections } from '@zabra/testkit'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Instrumentation } from '../instrumentation.ts'
 import { withDiagnostics } from '../node/diagnostics.ts'
@@ -7,17 +8,9 @@ import { setupEachTest, world } from '../testing/setup.ts'
 
 setupEachTest()
 
-const unhandled: unknown[] = []
-const note = (reason: unknown): void => void unhandled.push(reason)
-
-beforeEach(() => {
-  unhandled.length = 0
-  process.on('unhandledRejection', note)
-})
-afterEach(() => void process.off('unhandledRejection', note))
-
-/** Lets rejections that no code handles be reported. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const unhandled = new UnhandledRejections()
+beforeEach(unhandled.begin)
+afterEach(unhandled.end)
 
 const called: string[] = []
 const fail = async (hook: string): Promise<never> => {
@@ -48,8 +41,7 @@ it.each<[string, Instrumentation]>([
   accept()
   await world.advance(12_000)
   expect(client.state).toBe('connected')
-  await turn()
   const hooks = instrumentation === failingAtEnd ? ['end'] : ['request', 'state', 'attempt', 'event']
   expect([...new Set(called)].toSorted()).toEqual([...hooks, 'onAttemptFailed'].toSorted())
-  expect(unhandled).toEqual([])
+  expect(await unhandled.reasons()).toEqual([])
 })

@@ -111,7 +111,7 @@ class VoteTracker {
     const { client, path } = transaction
     this.#transaction = transaction
     this.wakeTimer = new WakeTimer(client)
-    this.#pause = pauses(client, this.#stop.signal)
+    this.#pause = pauses(client)
     this.#startedAt = client.platform.clock.monotonic()
     this.#votes = new TreeCache(client, `${path}/votes`, { depth: 1 })
     this.#presence = new TreeCache(client, `${path}/alive`, { depth: 1 })

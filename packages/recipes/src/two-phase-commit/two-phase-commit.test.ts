@@ -1,3 +1,4 @@
+import { UnhandledRejections } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
 import { client, setupEachTest, run, world } from '../testing/setup.ts'
@@ -519,18 +520,16 @@ describe('a handler of a site', () => {
   ])(
     'that receives failures and %s keeps no site from its vote, and is no unhandled rejection',
     async (_name, onFailed) => {
-      const unhandled: unknown[] = []
-      const note = (reason: unknown): void => void unhandled.push(reason)
-      process.on('unhandledRejection', note)
+      const unhandled = new UnhandledRejections()
+      unhandled.begin()
       const ledger = new Ledger()
       const no = (): Promise<never> => Promise.reject(new Error('prepare'))
       const bad = { ...ledger.handlers('a', no), onFailed: onFailed as () => void }
       expect(await twoSites(bad, ledger.handlers('b'))).toBe('aborted')
       const failing = { ...ledger.handlers('a'), commit: no, onFailed: onFailed as () => void }
       expect(await twoSites(failing, ledger.handlers('b'))).toBe('committed')
-      await new Promise((resolve) => setImmediate(resolve))
-      process.off('unhandledRejection', note)
-      expect(unhandled).toEqual([])
+      expect(await unhandled.reasons()).toEqual([])
+      unhandled.end()
     },
   )
 

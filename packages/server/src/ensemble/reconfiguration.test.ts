@@ -295,13 +295,18 @@ it('a member whose addresses a reconfig has changed listens on the new election 
   await ensemble.until('its follower', () => ensemble.server(3).serving)
 })
 
-it('a reconfiguration that was lost binds no server that has followed a leader since', async () => {
-  const ensemble = await Ensemble.start(3, reconfigurable)
+/** Joins servers 4 and 5 to an ensemble of three, as servers that no configuration names. */
+async function joinFourAndFive(ensemble: Ensemble): Promise<void> {
   const known = [1, 2, 3].map((one) => memberLine(one)).join('\n')
   for (const id of [4, 5]) {
     await ensemble.join(id, parseConfiguration(`${known}\n${memberLine(id)}`))
     await ensemble.until(`the joiner ${id}`, () => ensemble.server(id).serving)
   }
+}
+
+it('a reconfiguration that was lost binds no server that has followed a leader since', async () => {
+  const ensemble = await Ensemble.start(3, reconfigurable)
+  await joinFourAndFive(ensemble)
   const client = await ensemble.client(3)
   // Only server 2 has it on disk.
   ensemble.cut(1)
@@ -337,6 +342,10 @@ it('a leader brings the change that it has seen last into force, also where none
 })
 
 describe('a reconfiguration that only one server has when all lose power, and whose new members do not return', () => {
+  const PROPOSED = new TextEncoder().encode(
+    `${[3, 4, 5].map((id) => memberLine(id)).join('\n')}\nversion=100000001`,
+  )
+
   async function electWithout(ensemble: Ensemble): Promise<void> {
     for (const id of [1, 2, 3]) await ensemble.member(id).start()
     await ensemble.until('a leader of those that are left', () => ensemble.leader !== undefined)
@@ -349,8 +358,7 @@ describe('a reconfiguration that only one server has when all lose power, and wh
     const ensemble = await Ensemble.start(3, reconfigurable)
     for (const id of [1, 2, 3]) await ensemble.member(id).crash()
     // The power was cut before the leader had the change in its log.
-    const text = `${[3, 4, 5].map((id) => memberLine(id)).join('\n')}\nversion=100000001`
-    ensemble.member(3).disk.putFile('/data/zoo.cfg.dynamic.next', new TextEncoder().encode(text))
+    ensemble.member(3).disk.putFile('/data/zoo.cfg.dynamic.next', PROPOSED)
     await electWithout(ensemble)
     expect(ensemble.leader).toBe(3)
   })
@@ -359,8 +367,7 @@ describe('a reconfiguration that only one server has when all lose power, and wh
     const ensemble = await Ensemble.start(3, reconfigurable)
     for (const id of [1, 2, 3]) await ensemble.member(id).crash()
     const { disk } = ensemble.member(3)
-    const text = `${[3, 4, 5].map((id) => memberLine(id)).join('\n')}\nversion=100000001`
-    disk.putFile('/data/zoo.cfg.dynamic.next', new TextEncoder().encode(text))
+    disk.putFile('/data/zoo.cfg.dynamic.next', PROPOSED)
     disk.putFile('/data/version-2/distrusted', new Uint8Array())
     await ensemble.member(3).start()
     await ensemble.advance(1000)
@@ -370,11 +377,7 @@ describe('a reconfiguration that only one server has when all lose power, and wh
 
   it('keeps no leader from being elected where it is logged', async () => {
     const ensemble = await Ensemble.start(3, reconfigurable)
-    const known = [1, 2, 3].map((one) => memberLine(one)).join('\n')
-    for (const id of [4, 5]) {
-      await ensemble.join(id, parseConfiguration(`${known}\n${memberLine(id)}`))
-      await ensemble.until(`the joiner ${id}`, () => ensemble.server(id).serving)
-    }
+    await joinFourAndFive(ensemble)
     const client = await ensemble.client(3)
     for (const id of [1, 2, 4, 5]) holdWrites(ensemble.member(id).disk)
     client.reconfigure(77, { joining: [4, 5].map((id) => memberLine(id)).join(), leaving: '1,2' })

@@ -11,6 +11,8 @@ export interface LockOwner {
   processIdentity(pid: number): string | undefined
 }
 
+type Unlock = () => Promise<void>
+
 /** Tokens of the locks that this process holds. The process id is not enough: in a container it is the same after each restart. */
 const held = new Set<string>()
 
@@ -39,10 +41,11 @@ export async function lockFolder(
   folder: string,
   owner: LockOwner,
   token: string,
-): Promise<() => Promise<void>> {
-  const unlock = await lock(disk, folder, owner, token)
+): Promise<Unlock> {
+  const lockOne = (path: string): Promise<Unlock> => lock(disk, path, owner, token)
+  const unlock = await lockOne(folder)
   try {
-    const unlockTarget = await lockTarget(disk, folder, owner, token)
+    const unlockTarget = await lockTarget(disk, folder, lockOne)
     return async () => {
       await unlockTarget()
       await unlock()
@@ -57,31 +60,25 @@ export async function lockFolder(
 async function lockTarget(
   disk: Disk,
   folder: string,
-  owner: LockOwner,
-  token: string,
-): Promise<() => Promise<void>> {
+  lockOne: (folder: string) => Promise<Unlock>,
+): Promise<Unlock> {
   const link = `${folder}/${VERSION_FOLDER}`
   if (disk.realPath === undefined || !(await disk.exists(link))) return async () => {}
   const target = await disk.realPath(link)
   // Another server may have the folder around it as its data folder. Folders of other names stand beside those of other servers.
   const [, around] = /^(.*)[\\/]version-2$/s.exec(target) ?? []
-  if (around === undefined) return lock(disk, target, owner, token)
+  if (around === undefined) return lockOne(target)
   if (around === (await disk.realPath(folder))) return async () => {}
   try {
-    return await lock(disk, around, owner, token)
+    return await lockOne(around)
   } catch (error) {
     // No server of this user has its data there.
     if (!(error instanceof DiskError) || !REFUSALS.has(error.code)) throw error
-    return lock(disk, target, owner, token)
+    return lockOne(target)
   }
 }
 
-async function lock(
-  disk: Disk,
-  folder: string,
-  owner: LockOwner,
-  token: string,
-): Promise<() => Promise<void>> {
+async function lock(disk: Disk, folder: string, owner: LockOwner, token: string): Promise<Unlock> {
   const path = `${folder}/${NAME}`
   const own = new TextEncoder().encode(`${owner.pid} ${token} ${owner.processIdentity(owner.pid) ?? '-'}\n`)
   let claim: string | undefined
