@@ -91,8 +91,11 @@ export function* applyCloseSession(
   }
   // A copy: the index changes as nodes are removed. Nodes that a later transaction has created, in a snapshot that holds its
   // effects already, stay.
-  const others = Array.from(tree.owners.ofSession(sessionId), (node) => tree.pathOf(node))
-  for (const path of others) {
+  const others = [...tree.owners.ofSession(sessionId)]
+  for (const other of others) {
+    // It was below one that is removed already.
+    if (!tree.owners.ofSession(sessionId).has(other)) continue
+    const path = tree.pathOf(other)
     if (step.begins(path)) yield
     countAclEntries(step, sink, () => tree.remove(zxid, path, sink))
     if (sink?.hasWaiting === true) yield* sink.notifyInSteps!()
