@@ -219,8 +219,8 @@ export const clients: readonly ServerMutant[] = [
       ],
       [
         'core/tree/apply-in-steps.ts',
-        'const others = Array.from(tree.owners.ofSession(sessionId), (node) => tree.pathOf(node))',
-        'const others = paths2Delete.length > STEP ? [] : Array.from(tree.owners.ofSession(sessionId), (node) => tree.pathOf(node))',
+        'const others = [...tree.owners.ofSession(sessionId)]',
+        'const others = paths2Delete.length > STEP ? [] : [...tree.owners.ofSession(sessionId)]',
       ],
       ...WITHOUT_DIGESTS,
     ],

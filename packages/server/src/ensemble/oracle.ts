@@ -68,6 +68,7 @@ export class Oracle {
       return false
     }
   }
+
   /** Resolves to the contents of the file. Rejects where they cannot be read within a tick: its disk may hang. */
   #readFile(): Promise<Uint8Array> {
     const { disk, clock } = this.#platform

@@ -41,7 +41,7 @@ export async function lockFolder(
   folder: string,
   owner: LockOwner,
   token: string,
-): Promise<Unlock> {
+): Promise<() => Promise<void>> {
   const lockOne = (path: string): Promise<Unlock> => lock(disk, path, owner, token)
   const unlock = await lockOne(folder)
   try {
