@@ -283,11 +283,7 @@ export const clients: readonly ServerMutant[] = [
     'A local session belongs to no user any more when it becomes global.',
     { servers: 3, with: 'logins' },
     [
-      [
-        'pipeline/proposer.ts',
-        'if (userProof !== undefined) this.#storeUser(id, userProof, owner, startedAt)',
-        '',
-      ],
+      ['pipeline/proposer.ts', 'if (userProof !== undefined) this.#storeUser(id, userProof, owner)', ''],
       ['connections/client-service.ts', 'if (userProof === undefined) return\n', 'return\n'],
     ],
   ),

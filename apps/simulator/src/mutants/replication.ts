@@ -98,7 +98,7 @@ export const replication: readonly ServerMutant[] = [
         'write(): number {',
         `write(...[write, , callback]: Parameters<RequestPipeline['write']>): number {
           const logged = { header: { zxid: this.#tree.lastZxid }, txn: { type: 2 } }
-          const entry = { logged, xid: write.xid, type: 2, callback, startedAt: 0 }
+          const entry = { logged, xid: write.xid, type: 2, callback }
           if (write.type === 2) return (queueMicrotask(() => callback.onApplied(entry as never, 0)), 0)`,
       ],
     ],

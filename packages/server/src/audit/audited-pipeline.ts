@@ -60,8 +60,8 @@ export class AuditedPipeline implements RequestPipeline {
     this.#audit = audit
     this.#tree = tree
     if (pipeline.deleteContainer !== undefined)
-      this.deleteContainer = (path, startedAt, isDue) =>
-        pipeline.deleteContainer!(path, startedAt, () => {
+      this.deleteContainer = (path, isDue) =>
+        pipeline.deleteContainer!(path, () => {
           const isDeleted = isDue()
           // As in Apache ZooKeeper, the session of what the server deletes is 0.
           if (isDeleted)
@@ -102,13 +102,13 @@ export class AuditedPipeline implements RequestPipeline {
     return this.#pipeline.digests
   }
 
-  write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
+  write(write: ClientWrite, body: Reader, callback: WriteCallback): number {
     if (this.#audit.refusesWrites) return ErrorCode.SYSTEMERROR
-    if (!this.#audit.recordsWrites) return this.#pipeline.write(write, body, callback, startedAt)
+    if (!this.#audit.recordsWrites) return this.#pipeline.write(write, body, callback)
     const { offset } = body
     const audited = this.#auditedOf(write, callback)
     audited.requests.add(write.xid, write.type, body)
-    const err = this.#pipeline.write(write, body, audited, startedAt)
+    const err = this.#pipeline.write(write, body, audited)
     if (err === ErrorCode.OK) return err
     audited.requests.dropNewest()
     body.offset = offset
@@ -116,12 +116,12 @@ export class AuditedPipeline implements RequestPipeline {
     return err
   }
 
-  createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean {
-    return this.#pipeline.createSession(id, timeout, callback, startedAt)
+  createSession(id: SessionId, timeout: number, callback: WriteCallback): boolean {
+    return this.#pipeline.createSession(id, timeout, callback)
   }
 
-  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
-    const isAccepted = this.#pipeline.closeSession(id, xid, callback, startedAt)
+  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined): boolean {
+    const isAccepted = this.#pipeline.closeSession(id, xid, callback)
     // Without a callback, the server ends the session: who decides that also records it.
     if (isAccepted && callback !== undefined) {
       const { origin } = callback
@@ -251,7 +251,7 @@ class AuditedCallback implements WriteCallback {
     this.#record(write, failureIn(txn) ?? err, versions)
   }
 
-  onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void {
+  onLost(write: Pick<AcceptedWrite, 'xid' | 'type'>): void {
     this.#callback.onLost(write)
     this.#recordFailure(write, ErrorCode.SYSTEMERROR, this.requests.take(write.xid))
   }

@@ -83,7 +83,7 @@ export class Authentication {
 
   #sasl(body: Reader): Response {
     const token = readGetSASLRequest(body).token ?? new Uint8Array(0)
-    const { auth, settings, platform, sessionUsers, turnTime } = this.#service
+    const { auth, settings, platform, sessionUsers } = this.#service
     // SASL is off: as in Apache ZooKeeper the reply has an empty token.
     if (auth.saslUsers.size === 0) return { token: null }
     if (this.#exchange === undefined) {
@@ -99,7 +99,7 @@ export class Authentication {
     const proved = [{ scheme: 'sasl', id: user }, ...(isSuper ? [{ scheme: 'super', id: '' }] : [])]
     this.#client.identities = addIdentities(this.#client.identities, proved)
     const { session } = this.#client
-    if (session !== undefined) sessionUsers.claim(session, user, turnTime)
+    if (session !== undefined) sessionUsers.claim(session, user)
     this.#record('sasl', proved)
     platform.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
     return { token: rspauth }

@@ -300,7 +300,7 @@ export class ClientService {
         if (userProof === undefined) return
         // It was a local session until now. A leader that is Apache ZooKeeper has not stored its user.
         session.userProof = userProof
-        runLater(() => this.sessionUsers.store(session, this.turnTime))
+        runLater(() => this.sessionUsers.store(session))
       },
       onSessionUserStored: (id) => this.sessionUsers.stored(id),
       onUpgradeRefused: (id) => {

@@ -67,7 +67,7 @@ export class ContainerManager {
         const node = tree.find(path)
         return node !== -1 && this.#isDue(node)
       }
-      if (isDue()) pipeline.deleteContainer?.(path, platform.clock.monotonic(), isDue)
+      if (isDue()) pipeline.deleteContainer?.(path, isDue)
     }
     if (from + count >= paths.length) return this.start()
     this.#cancelTimer = platform.clock.after(1000, 'more containers', () =>

@@ -33,7 +33,6 @@ interface ChangingService {
   readonly isReadOnly: boolean
   readonly pipeline: Pick<RequestPipeline, 'isWritable' | 'createSession' | 'write' | 'closeSession'>
   readonly platform: { readonly clock: Pick<Clock, 'after'> }
-  readonly turnTime: number
   newSessionId(): SessionId
   runTurn(action: () => void): void
 }
@@ -97,17 +96,17 @@ export class MemberChanges {
     { identities, origin }: MemberChangeCaller,
     settle: (result: MemberChangeResult) => void,
   ): void {
-    const { pipeline, turnTime } = this.#service
+    const { pipeline } = this.#service
     const sessionId = this.#service.newSessionId()
-    if (!pipeline.createSession(sessionId, this.#timeoutMs, IGNORED, turnTime))
+    if (!pipeline.createSession(sessionId, this.#timeoutMs, IGNORED))
       return settle({ unavailable: 'the server accepts no writes now' })
     const writer = new Writer(256)
     writeReconfigRequest(writer, request)
     const write = { sessionId, xid: 1, type: OpCode.reconfig, identities: [OPERATOR, ...identities] }
     const callback = { ...IGNORED, origin, ...outcomeOf(settle) }
-    const err = pipeline.write(write, new Reader(writer.take()), callback, turnTime)
+    const err = pipeline.write(write, new Reader(writer.take()), callback)
     if (err !== ErrorCode.OK) settle({ err })
-    pipeline.closeSession(sessionId, 2, undefined, turnTime)
+    pipeline.closeSession(sessionId, 2, undefined)
   }
 }
 

@@ -231,12 +231,14 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     if (!this.#isOpen()) return this.#dropResult()
     const { stats, platform } = this.#service
     const { zxid } = write.logged.header
-    if (stats.stages.isSampled(zxid)) stats.stages.applied(zxid, write.startedAt, platform.clock.monotonic())
+    const isSampled = stats.stages.isSampled(zxid)
+    const appliedAt = isSampled ? platform.clock.monotonic() : 0
     if (isSessionMoved(write.logged.txn)) this.#client.destroy('moved', SESSION_MOVED_REASON)
     const request = this.#shiftInFlight(write.type, write.xid)
     if (request === undefined) return
+    if (isSampled) stats.stages.applied(zxid, request.startedAt, appliedAt)
     const size = this.#client.replyWriter.writeReply(write, err)
-    this.#recordReply(size, write.type, write.startedAt, stats.updateLatency, request, write)
+    this.#recordReply(size, write.type, request.startedAt, stats.updateLatency, request, write)
     if (write.type !== OpCode.closeSession) return this.process()
     stats.sessionsClosed++
     this.#client.closeAfterFlush('session_closed', 'Closed by its client')
@@ -291,7 +293,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
     const { pipeline, eagerAccess } = this.#service
     const { sessionId, identities } = this.#client
     if (type === OpCode.closeSession) {
-      if (!pipeline.closeSession(sessionId, xid, this, startedAt))
+      if (!pipeline.closeSession(sessionId, xid, this))
         this.#client.destroy('disk_full', 'Closed: its session cannot be ended here now')
       return new QueuedRequest(xid, type, startedAt)
     }
@@ -302,7 +304,7 @@ export class RequestProcessor implements ChannelRequests, ReadCaller<ClientChann
         recordRefusal(audit, { sessionId, xid, type, identities }, body, refusal, this.origin)
       return new QueuedRequest(xid, type, startedAt, refusal)
     }
-    const err = pipeline.write({ sessionId, xid, type, identities }, body, this, startedAt)
+    const err = pipeline.write({ sessionId, xid, type, identities }, body, this)
     if (err === ErrorCode.SESSIONMOVED) this.#client.destroy('moved', SESSION_MOVED_REASON)
     return new QueuedRequest(xid, type, startedAt, err)
   }

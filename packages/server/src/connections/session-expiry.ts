@@ -95,7 +95,7 @@ export class SessionExpiry {
     const context = { session: formatSessionId(session.id), timeoutMs: session.timeout }
     refusals.note('all addresses', context, EXPIRED, EXPIRED, LINES)
     this.#closeConnection(session)
-    pipeline.closeSession(session.id, 0, undefined, clock.monotonic())
+    pipeline.closeSession(session.id, 0, undefined)
   }
 
   #closeConnection({ id }: Session): void {

@@ -120,7 +120,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
     const id: SessionId = this.#service.newSessionId()
     if (localSessions !== undefined) return this.#open(localSessions.add(id, timeout, turnTime))
     this.#client.flow.pause(PauseReason.session)
-    if (pipeline.createSession(id, timeout, this, turnTime)) return
+    if (pipeline.createSession(id, timeout, this)) return
     this.#client.destroy('disk_full', 'Closed: no session can be stored while the disk is full')
   }
 

@@ -47,15 +47,15 @@ export class SessionUsers {
   }
 
   /** Makes a session, unless it has a user, that of the user who has logged in on its connection. */
-  claim(session: Session, user: string, now: number): void {
+  claim(session: Session, user: string): void {
     const { passwords } = this.#options
     if (!passwords.hasSecret || session.isClosing) return
     session.userProof ??= passwords.userProofFor(session.id, user)
-    if (!session.isLocal) this.store(session, now)
+    if (!session.isLocal) this.store(session)
   }
 
   /** Stores the user of a global session, unless that has been done. */
-  store({ id, userProof }: Session, now: number): void {
+  store({ id, userProof }: Session): void {
     const { tree, pipeline } = this.#options
     if (userProof === undefined || sessionUserOf(tree, id) !== undefined) return
     for (const body of sessionUserRequests(tree, id, userProof)) {
@@ -65,7 +65,7 @@ export class SessionUsers {
         type: OpCode.create,
         identities: SESSION_USER_IDENTITIES,
       }
-      const err = pipeline.write(write, new Reader(body), this.#callbackFor(id), now)
+      const err = pipeline.write(write, new Reader(body), this.#callbackFor(id))
       if (err !== ErrorCode.OK) this.#noteFailure(id, err)
     }
   }

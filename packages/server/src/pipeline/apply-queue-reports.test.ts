@@ -47,7 +47,6 @@ function given({ forgetSteps = 1 } = {}) {
       xid: cxid,
       type: txn.type,
       callback: isForeign ? undefined : callback,
-      startedAt: 0,
     } satisfies AcceptedWrite)
   /** Runs all later turns. */
   const runDeferred = (): void => {

@@ -58,7 +58,6 @@ class QueueFixture {
         0,
         prepared,
         this.#callback,
-        0,
       ),
     )
   }

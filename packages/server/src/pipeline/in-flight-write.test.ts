@@ -17,19 +17,18 @@ it('InFlightWrite reads and encodes like five separate objects', () => {
     time: fc.integer({ min: 0, max: 2 ** 53 - 1 }),
     digest: fc.option(fc.record({ hi: half, lo: half }), { nil: undefined }),
     crc: half,
-    startedAt: fc.double({ min: 0, max: 1e9, noNaN: true }),
   })
   fc.assert(
-    fc.property(given, ({ sessionId, xid, type, zxid, time, digest, crc, startedAt }) => {
+    fc.property(given, ({ sessionId, xid, type, zxid, time, digest, crc }) => {
       const txn = { type: OpCode.setData, path: '/a', data: Uint8Array.of(1, 2), version: 3 } as const
       const node = { path: '/a', hash: 5, index: 7, parent: undefined }
       const prepared: PreparedTxn = { txn, digest, node, crc }
-      const write = new InFlightWrite({ sessionId, xid, type }, zxid, time, prepared, undefined, startedAt)
+      const write = new InFlightWrite({ sessionId, xid, type }, zxid, time, prepared, undefined)
       const plain: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
 
       const { logged, hint, callback } = write
       const { header } = logged
-      expect([write.xid, write.type, write.startedAt, callback]).toEqual([xid, type, startedAt, undefined])
+      expect([write.xid, write.type, callback]).toEqual([xid, type, undefined])
       expect({
         sessionId: header.sessionId,
         cxid: header.cxid,

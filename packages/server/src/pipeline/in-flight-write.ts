@@ -27,7 +27,6 @@ export class InFlightWrite implements AcceptedWrite, LoggedTxn, TxnHeader, Diges
   readonly node: NodeRef | undefined
   readonly crc: number
   readonly callback: WriteCallback | undefined
-  readonly startedAt: number
   readonly #hasDigest: boolean
 
   constructor(
@@ -36,7 +35,6 @@ export class InFlightWrite implements AcceptedWrite, LoggedTxn, TxnHeader, Diges
     time: number,
     { txn, digest, node, crc }: PreparedTxn,
     callback: WriteCallback | undefined,
-    startedAt: number,
   ) {
     this.sessionId = id.sessionId
     this.xid = id.xid
@@ -49,7 +47,6 @@ export class InFlightWrite implements AcceptedWrite, LoggedTxn, TxnHeader, Diges
     this.node = node
     this.crc = crc
     this.callback = callback
-    this.startedAt = startedAt
     this.#hasDigest = digest !== undefined
   }
 

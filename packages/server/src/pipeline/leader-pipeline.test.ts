@@ -111,9 +111,7 @@ describe('LeaderPipeline', () => {
     await ensemble.settle()
     const remove = (isDue: boolean): number => {
       const before = ensemble.proposals.length
-      ensemble.leader.clientService.runTurn(() =>
-        ensemble.leader.pipeline.deleteContainer('/c', 0, () => isDue),
-      )
+      ensemble.leader.clientService.runTurn(() => ensemble.leader.pipeline.deleteContainer('/c', () => isDue))
       return ensemble.proposals.length - before
     }
     ensemble.holdsCommits = true
@@ -130,7 +128,7 @@ describe('LeaderPipeline', () => {
     const { outcomes, callback } = recordOutcomes()
     const request = { sessionId: 1n, identities: [] }
     clientService.runTurn(() => {
-      pipeline.write({ ...request, xid: 1, type: OpCode.multi }, new Reader(multi), callback, 0)
+      pipeline.write({ ...request, xid: 1, type: OpCode.multi }, new Reader(multi), callback)
       expect(pipeline.sync({ ...request, xid: 2, type: OpCode.sync }, callback)).toBe(undefined)
       pipeline.discardAfter(pipeline.proposer.lastZxid)
     })
@@ -144,14 +142,14 @@ describe('LeaderPipeline', () => {
     const { outcomes, callback } = recordOutcomes()
     const request = { sessionId: 1n, identities: [] }
     const write = (xid: number, type: number, body: Uint8Array): void =>
-      void pipeline.write({ ...request, xid, type }, new Reader(body), callback, 0)
+      void pipeline.write({ ...request, xid, type }, new Reader(body), callback)
     ensemble.holdsCommits = true
     const durable = pipeline.proposer.lastZxid
     clientService.runTurn(() => {
       write(1, OpCode.setData, setOf('/zookeeper/quota'))
       write(2, OpCode.multi, manyChecks())
       write(3, OpCode.setData, setOf('/zookeeper/quota'))
-      pipeline.closeSession(1n, 4, callback, 0)
+      pipeline.closeSession(1n, 4, callback)
       pipeline.sync({ ...request, xid: 5, type: OpCode.sync }, callback)
     })
     // What is not durable is taken back over turns.
@@ -175,7 +173,7 @@ describe('LeaderPipeline', () => {
     const request = { sessionId: 1n, identities: [] }
     const durable = pipeline.proposer.lastZxid
     clientService.runTurn(() =>
-      pipeline.write({ ...request, xid: 1, type: OpCode.multi }, new Reader(manyChecks()), callback, 0),
+      pipeline.write({ ...request, xid: 1, type: OpCode.multi }, new Reader(manyChecks()), callback),
     )
     ensemble.log.state = 'full'
     await ensemble.settle()
@@ -208,7 +206,7 @@ describe('LeaderPipeline', () => {
     const durable = pipeline.proposer.lastZxid
     clientService.runTurn(() => {
       const write = { sessionId: 1n, xid: 1, type: OpCode.multi, identities: [] }
-      pipeline.write(write, new Reader(multi), callback, 0)
+      pipeline.write(write, new Reader(multi), callback)
     })
     ensemble.log.state = 'full'
     await ensemble.settle()
@@ -229,7 +227,7 @@ describe('LeaderPipeline', () => {
     let refused = 0
     const request = { sessionId: 1n, type: OpCode.setData, identities: [] }
     const write = (xid: number): number =>
-      pipeline.write({ ...request, xid }, new Reader(setOf('/')), callback, 0)
+      pipeline.write({ ...request, xid }, new Reader(setOf('/')), callback)
     const callback = {
       onLost({ xid }: { readonly xid: number }) {
         lost.push(xid)
@@ -258,7 +256,7 @@ describe('LeaderPipeline', () => {
     const [applied, lost, refused]: number[][] = [[], [], []]
     const request = { sessionId, type: OpCode.setData, identities: [] }
     const write = (xid: number): number =>
-      pipeline.write({ ...request, xid }, new Reader(setOf('/zookeeper/quota')), callback, 0)
+      pipeline.write({ ...request, xid }, new Reader(setOf('/zookeeper/quota')), callback)
     const callback = {
       onApplied({ xid }: { readonly xid: number }) {
         applied!.push(xid)
@@ -269,7 +267,7 @@ describe('LeaderPipeline', () => {
     } as unknown as WriteCallback
     clientService.runTurn(() => {
       for (let xid = 0; xid < 60; xid++) write(xid)
-      pipeline.closeSession(sessionId, 60, callback, 0)
+      pipeline.closeSession(sessionId, 60, callback)
     })
     const most = watchFalls(clock, () => 60 - applied!.length)
     clock.immediate(() =>
@@ -550,7 +548,7 @@ describe('global sessions', () => {
     const session = client.session!
     ensemble.holdsCommits = true
     ensemble.leader.clientService.runTurn(() =>
-      ensemble.leader.pipeline.closeSession(session.sessionId, 0, undefined, 0),
+      ensemble.leader.pipeline.closeSession(session.sessionId, 0, undefined),
     )
     ensemble.leader.pipeline.touchSession(session.sessionId, 10_000)
     const answers: boolean[] = []
@@ -569,7 +567,7 @@ describe('global sessions', () => {
     const known = (await ensemble.leader.connect()).session!
     const ended = (await ensemble.leader.connect()).session!
     ensemble.leader.clientService.runTurn(() =>
-      ensemble.leader.pipeline.closeSession(ended.sessionId, 0, undefined, 0),
+      ensemble.leader.pipeline.closeSession(ended.sessionId, 0, undefined),
     )
     await ensemble.settle()
     ensemble.holdsConfirms = true
@@ -615,7 +613,7 @@ describe('global sessions', () => {
     const { sessionId } = client.session!
     ensemble.holdsCommits = true
     ensemble.leader.clientService.runTurn(() =>
-      ensemble.leader.pipeline.closeSession(sessionId, 0, undefined, 0),
+      ensemble.leader.pipeline.closeSession(sessionId, 0, undefined),
     )
     ensemble.forward(learner!, sessionId, 8, OpCode.closeSession)
     const proposed = [...ensemble.proposals]

@@ -22,7 +22,7 @@ import type {
 const OWNERS_AT_ONCE = 1000
 
 /** A request of a client of this server that may wait until another one is prepared. */
-interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback' | 'startedAt'> {
+interface DeferredRequest extends Pick<AcceptedWrite, 'xid' | 'type' | 'callback'> {
   /** The session that the request closes. */
   readonly closes?: SessionId
 }
@@ -144,37 +144,35 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   // Clients of this server
 
-  write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
+  write(write: ClientWrite, body: Reader, callback: WriteCallback): number {
     if (!this.isWritable) return ErrorCode.SYSTEMERROR
     if (!this.#preparing.isBusy && !isLargeRequest(write.type, body))
-      return this.proposer.submit(write, body, callback, startedAt)
+      return this.proposer.submit(write, body, callback)
     // The connection reuses the bytes after this call.
     const ownBody = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
-    this.#inOrder({ ...write, callback, startedAt }, () =>
-      this.proposer.submitDeferred(write, ownBody, callback, startedAt),
-    )
+    this.#inOrder({ ...write, callback }, () => this.proposer.submitDeferred(write, ownBody, callback))
     return ErrorCode.OK
   }
 
-  createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean {
+  createSession(id: SessionId, timeout: number, callback: WriteCallback): boolean {
     if (!this.isWritable) return false
-    this.#inOrder({ xid: 0, type: OpCode.createSession, callback, startedAt }, () =>
-      this.proposer.createSession(id, 0, timeout, LEADER_OWNER, callback, startedAt),
+    this.#inOrder({ xid: 0, type: OpCode.createSession, callback }, () =>
+      this.proposer.createSession(id, 0, timeout, LEADER_OWNER, callback),
     )
     return true
   }
 
-  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
+  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined): boolean {
     if (!this.isWritable) return false
-    this.#inOrder({ xid, type: OpCode.closeSession, callback, startedAt, closes: id }, () =>
-      this.proposer.closeSession(id, xid, callback, startedAt),
+    this.#inOrder({ xid, type: OpCode.closeSession, callback, closes: id }, () =>
+      this.proposer.closeSession(id, xid, callback),
     )
     return true
   }
 
-  deleteContainer(path: string, startedAt: number, isDue: () => boolean): boolean {
+  deleteContainer(path: string, isDue: () => boolean): boolean {
     if (!this.isWritable) return false
-    this.#inOrder(undefined, () => this.proposer.deleteContainer(path, startedAt, isDue))
+    this.#inOrder(undefined, () => this.proposer.deleteContainer(path, isDue))
     return true
   }
 
@@ -204,14 +202,14 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   /** Closes, over turns of the event loop, the unknown sessions that own ephemeral nodes, which otherwise would never be removed. */
   closeOrphanedSessions(): void {
-    const { tree, sessions, clock, defer } = this.#options
+    const { tree, sessions, defer } = this.#options
     const owners = tree.owners.sessions()
     const step = (): void => {
       // A session that ends in steps has nodes until the last one.
       for (let left = tree.isApplying ? 0 : OWNERS_AT_ONCE; left > 0; left--) {
         const { done, value: id } = owners.next()
         if (done === true || this.#hasEnded) return
-        if (sessions.get(id) === undefined) this.closeSession(id, 0, undefined, clock.monotonic())
+        if (sessions.get(id) === undefined) this.closeSession(id, 0, undefined)
       }
       defer(step)
     }

@@ -14,14 +14,14 @@ describe('LeaderPipeline', () => {
     expect(pipeline.isWritable).toBe(false)
     expect([write(1, create, CREATE), writeLarge(2)]).toEqual([ErrorCode.SYSTEMERROR, ErrorCode.SYSTEMERROR])
     expect([
-      run(() => pipeline.createSession(9n, 5000, callback, 0)),
-      run(() => pipeline.closeSession(SESSION, 3, callback, 0)),
-      run(() => pipeline.deleteContainer('/a', 0, () => true)),
+      run(() => pipeline.createSession(9n, 5000, callback)),
+      run(() => pipeline.closeSession(SESSION, 3, callback)),
+      run(() => pipeline.deleteContainer('/a', () => true)),
     ]).toEqual([false, false, false])
     log.state = 'open'
     await settle()
     expect([proposed, pipeline.outstanding]).toEqual([[], 0])
-    expect(run(() => pipeline.deleteContainer('/a', 0, () => true))).toBe(true)
+    expect(run(() => pipeline.deleteContainer('/a', () => true))).toBe(true)
   })
 
   it('counts requests of its clients until they are answered, wherever they wait', async () => {
@@ -31,8 +31,8 @@ describe('LeaderPipeline', () => {
     writeLarge(1)
     write(2, create, CREATE)
     // No client waits for these.
-    run(() => pipeline.deleteContainer('/a', 0, () => true))
-    run(() => pipeline.closeSession(9n, 0, undefined, 0))
+    run(() => pipeline.deleteContainer('/a', () => true))
+    run(() => pipeline.closeSession(9n, 0, undefined))
     expect([pipeline.outstanding, pipeline.queues]).toEqual([1, { prepare: 4, commit: 0, apply: 0, sync: 0 }])
     sync(3)
     await clock.untilIdle()
@@ -106,8 +106,8 @@ describe('LeaderPipeline', () => {
         await leaderFixture()
       write(1, create, CREATE)
       write(2, create, createBody('/b'))
-      run(() => pipeline.closeSession(SESSION, 3, callback, 0))
-      run(() => pipeline.closeSession(8n, 0, undefined, 0))
+      run(() => pipeline.closeSession(SESSION, 3, callback))
+      run(() => pipeline.closeSession(8n, 0, undefined))
       expect(sessions.isOpen(SESSION)).toBe(false)
       run(() => pipeline.discardAfter(1))
       expect(outcomes).toEqual(['applied 1: 0', `lost 2, type ${create}`, `lost 3, type ${closeSession}`])
@@ -132,10 +132,10 @@ describe('LeaderPipeline', () => {
         await leaderFixture()
       writeLarge(1)
       write(2, create, CREATE)
-      run(() => pipeline.createSession(9n, 5000, callback, 0))
-      run(() => pipeline.closeSession(SESSION, 3, callback, 0))
-      run(() => pipeline.closeSession(8n, 0, undefined, 0))
-      run(() => pipeline.deleteContainer('/a', 0, () => true))
+      run(() => pipeline.createSession(9n, 5000, callback))
+      run(() => pipeline.closeSession(SESSION, 3, callback))
+      run(() => pipeline.closeSession(8n, 0, undefined))
+      run(() => pipeline.deleteContainer('/a', () => true))
       for (const id of [10n, 11n]) sessions.add(id, 5000, 0).isClosing = true
       sessions.get(SESSION)!.isClosing = true
       run(() => pipeline.discardAfter(0))
@@ -173,7 +173,7 @@ describe('LeaderPipeline', () => {
     sync(4)
     const answers: boolean[] = []
     const learner = {}
-    run(() => pipeline.closeSession(SESSION, 5, undefined, 0))
+    run(() => pipeline.closeSession(SESSION, 5, undefined))
     sessions.get(SESSION)!.isClosing = true
     run(() => pipeline.revalidateForLearner(learner, SESSION, 5000, (valid) => answers.push(valid)))
     run(() => pipeline.end())
@@ -213,7 +213,7 @@ describe('LeaderPipeline', () => {
     const { write, pipeline, run, sessions, tree, settle, clock, commit } = await leaderFixture()
     for (let i = 0; i < 600; i++) write(i, create, createBody(`/${i}`, CreateMode.EPHEMERAL))
     await settle()
-    run(() => pipeline.closeSession(SESSION, 0, undefined, 0))
+    run(() => pipeline.closeSession(SESSION, 0, undefined))
     await clock.untilIdle()
     commit()
     expect(tree.isApplying).toBe(true)

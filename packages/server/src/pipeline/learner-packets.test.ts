@@ -98,8 +98,8 @@ async function given({ hasObservers, canUpgradeSessions = false }: Given = {}) {
     localSessions: clientService.localSessions!,
     heard: (at: number) => void (heardAt = at),
     write: (xid: number, type: number, body: Uint8Array, sessionId = SESSION) =>
-      run(() => pipeline.write({ sessionId, xid, type, identities: [] }, new Reader(body), callback, 0)),
-    close: (id: bigint) => run(() => pipeline.closeSession(id, 0, undefined, 0)),
+      run(() => pipeline.write({ sessionId, xid, type, identities: [] }, new Reader(body), callback)),
+    close: (id: bigint) => run(() => pipeline.closeSession(id, 0, undefined)),
     sync: (xid = 1) =>
       run(() => pipeline.sync({ sessionId: SESSION, xid, type: OpCode.sync, identities: [] }, callback)),
     /** Asks the leader for a session; `by` names it in the reports. */
@@ -249,7 +249,7 @@ describe('LearnerPipeline', () => {
     it('finishes it when its role ends, the table of sessions included, and calls nothing back', async () => {
       const { commit, pipeline, run, tree, table, write, reports, clock, callback } = await given()
       write(5, OpCode.create, createBody('/a'))
-      run(() => pipeline.closeSession(SESSION, 6, callback, 0))
+      run(() => pipeline.closeSession(SESSION, 6, callback))
       commit(5, createOf('/a'))
       const last = commit(6, LARGE_END)
       commit(0, createOf('/b'))
@@ -361,7 +361,7 @@ describe('LearnerPipeline', () => {
 
   it('records no route of a session whose creation is refused', async () => {
     const { pipeline, run, callback, commit, fromObserver, forwarded } = await given({ hasObservers: true })
-    run(() => pipeline.createSession(30n, 5000, callback, 0))
+    run(() => pipeline.createSession(30n, 5000, callback))
     commit(0, { type: OpCode.error, err: ErrorCode.SESSIONMOVED }, { sessionId: 30n })
     fromObserver(OpCode.setData, 1, SECOND_ROUTE, 30n)
     expect(forwarded.map(({ type }) => type)).toEqual([OpCode.createSession, OpCode.setData])

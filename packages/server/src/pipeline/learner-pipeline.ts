@@ -76,7 +76,6 @@ interface PendingRequest {
   readonly xid: number
   readonly type: number
   readonly callback: WriteCallback | undefined
-  readonly startedAt: number
   readonly forwardedAt: number
   /** The ascending indexes of the parts of a multi that get the result of create2. */
   readonly create2Parts: readonly number[]
@@ -157,7 +156,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   // Clients of this server
 
-  write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
+  write(write: ClientWrite, body: Reader, callback: WriteCallback): number {
     const { sessionId, xid, type, identities } = write
     if (!this.#canForward(sessionId, type, LOCAL_ROUTE)) return ErrorCode.SESSIONMOVED
     const { offset } = body
@@ -169,21 +168,21 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     }
     body.offset = offset
     const bytes = body.raw(body.end - offset)
-    this.#forward(sessionId, xid, type, callback, startedAt, bytes, identities, create2Parts)
+    this.#forward(sessionId, xid, type, callback, bytes, identities, create2Parts)
     return ErrorCode.OK
   }
 
-  createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean {
-    this.#createSession(id, timeout, callback, startedAt)
+  createSession(id: SessionId, timeout: number, callback: WriteCallback): boolean {
+    this.#createSession(id, timeout, callback)
     return true
   }
 
-  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean {
+  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined): boolean {
     const type = OpCode.closeSession
     if (!this.#canForward(id, type, LOCAL_ROUTE)) return false
     const session = this.#options.sessions.get(id)
     if (session !== undefined) session.isClosing = true
-    this.#forward(id, xid, type, callback, startedAt, EMPTY, [])
+    this.#forward(id, xid, type, callback, EMPTY, [])
     return true
   }
 
@@ -315,7 +314,6 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     id: SessionId,
     timeout: number,
     callback: WriteCallback | undefined,
-    startedAt: number,
     userProof?: Uint8Array,
   ): void {
     const writer = new Writer(32)
@@ -324,7 +322,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     if (userProof !== undefined) writer.buffer(userProof)
     const type = OpCode.createSession
     this.#canForward(id, type, LOCAL_ROUTE)
-    this.#forward(id, 0, type, callback, startedAt, writer.take(), [])
+    this.#forward(id, 0, type, callback, writer.take(), [])
   }
 
   #forward(
@@ -332,7 +330,6 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     xid: number,
     type: number,
     callback: WriteCallback | undefined,
-    startedAt: number,
     body: Uint8Array,
     identities: readonly Identity[],
     create2Parts: readonly number[] = NONE,
@@ -344,7 +341,6 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
       xid,
       type,
       callback,
-      startedAt,
       forwardedAt,
       create2Parts,
     }
@@ -357,14 +353,14 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   /** Makes a local session global before a write that creates an ephemeral node. Returns an error number if it may not be one. */
   #upgradeSession(id: SessionId, type: number): number {
-    const { localSessions, canUpgradeSessions, clock } = this.#options
+    const { localSessions, canUpgradeSessions } = this.#options
     const session = localSessions?.get(id)
     if (session === undefined) return ErrorCode.OK
     // The leader rejects a multi: it does not know the session.
     if (!canUpgradeSessions) return type === OpCode.multi ? ErrorCode.OK : ErrorCode.EPHEMERALONLOCALSESSION
     localSessions!.remove(id)
     session.isLocal = false
-    this.#createSession(id, session.timeout, undefined, clock.monotonic(), session.userProof)
+    this.#createSession(id, session.timeout, undefined, session.userProof)
     return ErrorCode.OK
   }
 
@@ -448,10 +444,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
       if (stages.isSampled(header.zxid)) stages.appliedOfOther(header.zxid, clock.monotonic())
       return
     }
-    const { xid, type, callback, startedAt, forwardedAt } = request
+    const { xid, type, callback, forwardedAt } = request
     stages.proposed(header.zxid, forwardedAt)
     if (stages.isSampled(header.zxid)) stages.begun(header.zxid, forwardedAt)
-    callback.onApplied({ logged, xid, type, callback, startedAt }, err)
+    callback.onApplied({ logged, xid, type, callback }, err)
   }
 
   #sessionRefused(id: SessionId, { callback }: PendingRequest): void {

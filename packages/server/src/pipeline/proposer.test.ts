@@ -139,7 +139,7 @@ describe('Proposer', () => {
       const { write, run, pipeline, settle, proposed } = await leaderFixture()
       for (let i = 0; i < nodes; i++) write(i, OpCode.create, createBody(`/${i}`, CreateMode.EPHEMERAL))
       await settle()
-      const steps = pipeline.proposer.closeSession(SESSION, 0, undefined, 0)
+      const steps = pipeline.proposer.closeSession(SESSION, 0, undefined)
       let count = 0
       while (run(() => steps.next().done !== true)) count++
       expect(count).toBe(pauses)

@@ -75,34 +75,29 @@ export class Proposer<L extends NotifiedWatcher> {
   }
 
   /** Prepares and proposes a write of a client of this server. Returns an error number if the write cannot be decoded. */
-  submit(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number {
-    this.#upgradeSession(write, body, startedAt)
+  submit(write: ClientWrite, body: Reader, callback: WriteCallback): number {
+    this.#upgradeSession(write, body)
     const time = this.#begin()
     const prepared = this.preparer.prepare(write, body, this.#nextZxid(), time)
     if (typeof prepared === 'number') return prepared
-    this.#propose(write, time, prepared, callback, startedAt)
+    this.#propose(write, time, prepared, callback)
     return ErrorCode.OK
   }
 
   /** As `submit`, for a write that was accepted before: one that cannot be decoded is answered by a transaction. */
-  submitDeferred(
-    write: ClientWrite,
-    body: Reader,
-    callback: WriteCallback,
-    startedAt: number,
-  ): Generator<void> | void {
-    this.#upgradeSession(write, body, startedAt)
-    return this.#process(LEADER_OWNER, write, body, callback, startedAt)
+  submitDeferred(write: ClientWrite, body: Reader, callback: WriteCallback): Generator<void> | void {
+    this.#upgradeSession(write, body)
+    return this.#process(LEADER_OWNER, write, body, callback)
   }
 
   /** Proposes the removal of a container or a node whose TTL is over, unless it has a pending change or is not due. */
-  deleteContainer(path: string, startedAt: number, isDue: () => boolean): void {
+  deleteContainer(path: string, isDue: () => boolean): void {
     // A pending change may delete the node and create it again.
     if (this.preparer.hasPendingChange(path) || !isDue()) return
     const time = this.#begin()
     const prepared = this.preparer.deleteContainer(path, this.#nextZxid())
     const id = { sessionId: 0n, xid: 0, type: OpCode.deleteContainer }
-    this.#propose(id, time, prepared, undefined, startedAt)
+    this.#propose(id, time, prepared, undefined)
   }
 
   /** Prepares and proposes a request that a learner forwards. */
@@ -110,26 +105,17 @@ export class Proposer<L extends NotifiedWatcher> {
     owner: object,
     { sessionId, cxid, type, body, identities }: ForwardedRequest,
   ): Generator<void> | void {
-    const startedAt = this.#options.clock.monotonic()
     const write = { sessionId, xid: cxid, type, identities }
-    if (isMovedSessionCheck(type, body)) return this.#reject(write, ErrorCode.SESSIONMOVED, startedAt)
+    if (isMovedSessionCheck(type, body)) return this.#reject(write, ErrorCode.SESSIONMOVED)
     if (type === OpCode.closeSession) {
-      if (!this.#sessions.isClosed(sessionId)) return this.closeSession(sessionId, cxid, undefined, startedAt)
+      if (!this.#sessions.isClosed(sessionId)) return this.closeSession(sessionId, cxid, undefined)
       // The session was closed here while the request was in flight.
-      return this.#reject(write, ErrorCode.SESSIONEXPIRED, startedAt)
+      return this.#reject(write, ErrorCode.SESSIONEXPIRED)
     }
     const reader = this.#reader.reset(body)
     if (type === OpCode.createSession && body.length >= 4)
-      return this.createSession(
-        sessionId,
-        cxid,
-        reader.int(),
-        owner,
-        undefined,
-        startedAt,
-        userProofIn(reader),
-      )
-    return this.#process(owner, write, reader, undefined, startedAt)
+      return this.createSession(sessionId, cxid, reader.int(), owner, undefined, userProofIn(reader))
+    return this.#process(owner, write, reader, undefined)
   }
 
   /** Prepares and proposes a write that cannot be refused any more without a transaction. */
@@ -138,14 +124,13 @@ export class Proposer<L extends NotifiedWatcher> {
     write: ClientWrite,
     body: Reader,
     callback: WriteCallback | undefined,
-    startedAt: number,
   ): Generator<void> | void {
-    if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback, startedAt)
+    if (isLargeRequest(write.type, body)) return this.#processInSteps(owner, write, body, callback)
     const time = this.#begin()
     this.#owner = owner
     const prepared = this.preparer.prepare(write, body, this.#nextZxid(), time)
     this.#owner = LEADER_OWNER
-    this.#propose(write, time, txnOf(prepared), callback, startedAt)
+    this.#propose(write, time, txnOf(prepared), callback)
   }
 
   *#processInSteps(
@@ -153,7 +138,6 @@ export class Proposer<L extends NotifiedWatcher> {
     write: ClientWrite,
     body: Reader,
     callback: WriteCallback | undefined,
-    startedAt: number,
   ): Generator<void> {
     const time = this.#begin()
     const steps = this.preparer.prepareInSteps(write, body, this.#nextZxid(), time)
@@ -163,14 +147,14 @@ export class Proposer<L extends NotifiedWatcher> {
       this.#owner = LEADER_OWNER
       if (done === true) {
         if (write.type !== OpCode.multi) yield* endTurn()
-        return yield* this.#proposeInSteps(write, time, txnOf(value), callback, startedAt)
+        return yield* this.#proposeInSteps(write, time, txnOf(value), callback)
       }
       yield
     }
   }
 
-  #reject(write: ClientWrite, err: number, startedAt: number): void {
-    this.#propose(write, this.#begin(), txnOf(err), undefined, startedAt)
+  #reject(write: ClientWrite, err: number): void {
+    this.#propose(write, this.#begin(), txnOf(err), undefined)
   }
 
   /**
@@ -183,18 +167,17 @@ export class Proposer<L extends NotifiedWatcher> {
     timeout: number,
     owner: object,
     callback: WriteCallback | undefined,
-    startedAt: number,
     userProof?: Uint8Array,
   ): void {
     this.#sessions.markCreating(id, owner)
-    if (userProof !== undefined) this.#storeUser(id, userProof, owner, startedAt)
+    if (userProof !== undefined) this.#storeUser(id, userProof, owner)
     const time = this.#begin()
     const prepared = this.preparer.createSession(timeout)
     const write = { sessionId: id, xid, type: OpCode.createSession }
-    this.#propose(write, time, prepared, callback, startedAt)
+    this.#propose(write, time, prepared, callback)
   }
 
-  #storeUser(id: SessionId, userProof: Uint8Array, owner: object, startedAt: number): void {
+  #storeUser(id: SessionId, userProof: Uint8Array, owner: object): void {
     for (const body of sessionUserRequests(this.#options.tree, id, userProof)) {
       const write = {
         sessionId: id,
@@ -202,16 +185,11 @@ export class Proposer<L extends NotifiedWatcher> {
         type: OpCode.create,
         identities: SESSION_USER_IDENTITIES,
       }
-      this.#process(owner, write, this.#reader.reset(body), undefined, startedAt)
+      this.#process(owner, write, this.#reader.reset(body), undefined)
     }
   }
 
-  *closeSession(
-    id: SessionId,
-    xid: number,
-    callback: WriteCallback | undefined,
-    startedAt: number,
-  ): Generator<void> {
+  *closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined): Generator<void> {
     const { stages, clock } = this.#options
     const begunAt = clock.monotonic()
     const time = this.#begin()
@@ -220,12 +198,12 @@ export class Proposer<L extends NotifiedWatcher> {
     stages.endOfSession.add(clock.monotonic() - begunAt)
     const write = { sessionId: id, xid, type: OpCode.closeSession }
     const { paths2Delete } = prepared.txn as CloseSessionTxn
-    if (isOneStep(paths2Delete)) return this.#propose(write, time, prepared, callback, startedAt)
-    yield* this.#proposeInSteps(write, time, prepared, callback, startedAt)
+    if (isOneStep(paths2Delete)) return this.#propose(write, time, prepared, callback)
+    yield* this.#proposeInSteps(write, time, prepared, callback)
   }
 
   /** Makes a local session global before a write that creates an ephemeral node, if the settings allow it. */
-  #upgradeSession({ sessionId, type }: ClientWrite, body: Reader, startedAt: number): void {
+  #upgradeSession({ sessionId, type }: ClientWrite, body: Reader): void {
     const { localSessions, canUpgradeSessions } = this.#options
     const session = localSessions?.get(sessionId)
     if (session === undefined || canUpgradeSessions !== true) return
@@ -235,7 +213,7 @@ export class Proposer<L extends NotifiedWatcher> {
     if (!isEphemeral) return
     localSessions!.remove(sessionId)
     session.isLocal = false
-    this.createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, startedAt, session.userProof)
+    this.createSession(sessionId, 0, session.timeout, LEADER_OWNER, undefined, session.userProof)
   }
 
   #nextZxid(): Zxid {
@@ -262,9 +240,8 @@ export class Proposer<L extends NotifiedWatcher> {
     time: number,
     prepared: PreparedTxn,
     callback: WriteCallback | undefined,
-    startedAt: number,
   ): void {
-    const write = new InFlightWrite(id, this.lastZxid + 1, time, prepared, callback, startedAt)
+    const write = new InFlightWrite(id, this.lastZxid + 1, time, prepared, callback)
     this.#append(write, this.#options.quorum.sendsPayloads ? this.#encode(write) : NO_PAYLOAD)
   }
 
@@ -274,9 +251,8 @@ export class Proposer<L extends NotifiedWatcher> {
     time: number,
     prepared: PreparedTxn,
     callback: WriteCallback | undefined,
-    startedAt: number,
   ): Generator<void> {
-    const write = new InFlightWrite(id, this.lastZxid + 1, time, prepared, callback, startedAt)
+    const write = new InFlightWrite(id, this.lastZxid + 1, time, prepared, callback)
     const { payload, adler } = yield* encodePayloadInSteps(write)
     this.#append(write, payload, adler)
   }

@@ -30,7 +30,7 @@ export interface WriteCallback {
   /** Called when the write is applied, or has failed under its zxid. */
   onApplied(write: AcceptedWrite, err: number): void
   /** Called when the write is known not to have happened: its transaction was lost before it was durable. */
-  onLost(write: Pick<AcceptedWrite, 'xid' | 'type' | 'startedAt'>): void
+  onLost(write: Pick<AcceptedWrite, 'xid' | 'type'>): void
   /** Called when the oldest sync is done: everything committed before it arrived is applied here. */
   onSynced(): void
 }
@@ -44,8 +44,6 @@ export interface AcceptedWrite {
   /** The op code of the request. */
   readonly type: number
   readonly callback: WriteCallback | undefined
-  /** When the request arrived, on the monotonic clock. */
-  readonly startedAt: number
 }
 
 /** A write of a client of this server; its body follows separately. */
@@ -103,11 +101,11 @@ export interface RequestPipeline {
    * Accepts a write. Returns 0 when `callback` will be called, else the error number of a request that takes no zxid: it cannot
    * be decoded, there is no space for it, or this server accepts no writes. `body` is valid only during the call.
    */
-  write(write: ClientWrite, body: Reader, callback: WriteCallback, startedAt: number): number
+  write(write: ClientWrite, body: Reader, callback: WriteCallback): number
   /** Creates a session. Returns false while nothing can be written. */
-  createSession(id: SessionId, timeout: number, callback: WriteCallback, startedAt: number): boolean
+  createSession(id: SessionId, timeout: number, callback: WriteCallback): boolean
   /** Closes a session and removes its ephemeral nodes. Returns false while nothing can be written. */
-  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined, startedAt: number): boolean
+  closeSession(id: SessionId, xid: number, callback: WriteCallback | undefined): boolean
   /**
    * Calls `callback.onSynced` once this server has applied everything that was committed at the time of the call, never during the
    * call. Returns undefined then, 0 when everything is applied already, and an error number when this server cannot sync.
@@ -121,7 +119,7 @@ export interface RequestPipeline {
    * Removes a container or an expired TTL node, unless a change of it is pending, or `isDue` returns false when the request is
    * prepared. Absent where another server does that.
    */
-  deleteContainer?(path: string, startedAt: number, isDue: () => boolean): boolean
+  deleteContainer?(path: string, isDue: () => boolean): boolean
   /**
    * Ends the role: no callback is called any more. Returns the steps that the transaction which is being applied has left. They must be
    * done before the next role: the tree and its sessions must not stay inconsistent.

@@ -84,7 +84,7 @@ export async function leaderFixture(options: LeaderFixtureOptions = {}) {
   const { sessions, localSessions } = clientService
   sessions.add(SESSION, 10_000, 0)
   const write = (xid: number, type: number, body: Uint8Array, { sessionId = SESSION, its = callback } = {}) =>
-    run(() => pipeline.write({ sessionId, xid, type, identities: [] }, new Reader(body), its, 0))
+    run(() => pipeline.write({ sessionId, xid, type, identities: [] }, new Reader(body), its))
   const commit = (zxid: Zxid = pipeline.proposer.lastZxid): void => run(() => pipeline.commit(zxid))
   return {
     clock,

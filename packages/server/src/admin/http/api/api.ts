@@ -218,8 +218,7 @@ function endSession(server: ServerReport, id: SessionId): HttpResponse {
     )
   let isEnding = true
   server.runTurn(() => {
-    if (local === undefined)
-      isEnding = pipeline.closeSession(id, 0, undefined, server.platform.clock.monotonic())
+    if (local === undefined) isEnding = pipeline.closeSession(id, 0, undefined)
     else localSessions!.remove(id)
     if (isEnding) server.stats.sessionsKilled++
     if (isEnding)
