@@ -295,7 +295,11 @@ describe('random and damaged bytes on the quorum port', () => {
       zab.decodeRevalidationReply,
       zab.encodeRevalidationReply({ session: 7n, valid: true }),
     ],
-    ['a forwarded request', zab.decodeForwardedRequest, forwarded],
+    [
+      'a forwarded request',
+      (bytes: Uint8Array) => zab.decodeForwardedRequest(bytes, [], new Reader()),
+      forwarded,
+    ],
     ['a designated leader', zab.decodeDesignatedLeader, zab.encodeDesignatedLeader(1)],
     [
       'an activated configuration',

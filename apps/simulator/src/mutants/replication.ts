@@ -326,8 +326,8 @@ export const replication: readonly ServerMutant[] = [
       ['ensemble/peer-connection.ts', 'this.fail(`${this.unsentBytes} bytes are not read by it`)', 'return'],
       [
         'ensemble/peer-connection.ts',
-        'packet(this.#out)\n',
-        'if (this.unsentBytes > this.#options.maxUnsentBytes) return\n    packet(this.#out)\n',
+        'writePacket(this.#out, type, zxid, data, auth)\n',
+        'if (this.unsentBytes > this.#options.maxUnsentBytes) return\n    writePacket(this.#out, type, zxid, data, auth)\n',
       ],
     ],
   ),

@@ -52,14 +52,14 @@ class Fixture {
   create(learner: Learner, id: bigint): boolean {
     const request = {
       sessionId: id,
-      cxid: 5,
+      xid: 5,
       type: OpCode.createSession,
       body: new Uint8Array(4),
       identities: [],
     }
     const admitted = this.sessions.admit(learner, request)
     if (admitted === request) return true
-    expect(admitted).toEqual(movedSessionCheck({ sessionId: id, cxid: 5 }))
+    expect(admitted).toEqual(movedSessionCheck({ sessionId: id, xid: 5 }))
     return false
   }
 

@@ -1,26 +1,21 @@
-import { OpCode, ProtocolError } from '@zabra/protocol'
+import { OpCode, ProtocolError, Reader } from '@zabra/protocol'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { formatSessionId } from '../connections/log-context.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { SessionRegistry } from '../core/sessions/index.ts'
-import type { SessionId } from '../core/types.ts'
+import type { Identity, SessionId } from '../core/types.ts'
 import {
   decodeForwardedRequest,
   decodeRevalidation,
   encodeRevalidationReply,
   PacketType,
   touchSteps,
-  type QuorumPacket,
-} from '../core/zab/index.ts'
-import {
-  movedSessionCheck,
   type ForwardedRequest,
-  type PipelineContext,
-  type RevalidationCallback,
-} from '../pipeline/index.ts'
+} from '../core/zab/index.ts'
+import { movedSessionCheck, type PipelineContext, type RevalidationCallback } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 import { forwardedIdentities, isBelieved, type Forwarder } from './forwarded-identities.ts'
-import { forwardedBody, forwardedTimeout } from './forwarded-timeouts.ts'
+import { forwardedTimeout, withForwardedTimeout } from './forwarded-timeouts.ts'
 import type { LearnerConnection } from './learner-connection.ts'
 import { keyOfPeer, LimitedLog } from './limited-log.ts'
 
@@ -45,6 +40,7 @@ export class ForwardedSessions {
   /** Learners that are believed, or were. */
   readonly #wereBelieved = new WeakSet<Forwarder>()
   readonly #log: LimitedLog
+  readonly #reader = new Reader()
   /** The sessions of the role; undefined before `contextOf`. */
   #known: Pick<SessionRegistry, 'get'> | undefined
 
@@ -54,11 +50,10 @@ export class ForwardedSessions {
   }
 
   /** Decodes a request of a learner, with what is believed of it, and admits it. */
-  receive(learner: Learner, { data, auth }: Pick<QuorumPacket, 'data' | 'auth'>): ForwardedRequest {
-    const { session: sessionId, ...request } = decodeForwardedRequest(data)
+  receive(learner: Learner, data: Uint8Array | null, auth: readonly Identity[] | null): ForwardedRequest {
     const identities = forwardedIdentities(this.#context, learner, auth)
-    const body = forwardedBody(this.#context, learner, request)
-    return this.admit(learner, { sessionId, ...request, body, identities })
+    const request = decodeForwardedRequest(data, identities, this.#reader)
+    return this.admit(learner, withForwardedTimeout(this.#context, learner, request))
   }
 
   /**

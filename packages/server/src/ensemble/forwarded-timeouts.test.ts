@@ -1,10 +1,10 @@
 import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { MemberContext } from './context.ts'
-import { forwardedBody } from './forwarded-timeouts.ts'
+import { withForwardedTimeout } from './forwarded-timeouts.ts'
 
-type Learner = Parameters<typeof forwardedBody>[1]
-type Context = Parameters<typeof forwardedBody>[0]
+type Learner = Parameters<typeof withForwardedTimeout>[1]
+type Context = Parameters<typeof withForwardedTimeout>[0]
 
 const context = (isMember: boolean): Context => ({
   membership: { member: () => (isMember ? {} : undefined) } as Partial<
@@ -20,10 +20,11 @@ const learner = { serverId: 9 } as Learner
 it('a request of a server that no configuration names does not hold what was read with it', () => {
   const chunk = new Uint8Array(65_536).fill(7)
   const body = chunk.subarray(100, 120)
+  const request = { sessionId: 1n, xid: 1, type: OpCode.setData, body, identities: [] }
   for (const type of [OpCode.setData, OpCode.createSession]) {
-    const forwarded = forwardedBody(context(false), learner, { type, body })
-    expect([forwarded.length, forwarded.buffer.byteLength]).toEqual([20, 20])
+    const { body: own } = withForwardedTimeout(context(false), learner, { ...request, type })
+    expect([own.length, own.buffer.byteLength]).toEqual([20, 20])
   }
-  expect(forwardedBody(context(false), learner, { type: OpCode.setData, body })).toEqual(body)
-  expect(forwardedBody(context(true), learner, { type: OpCode.setData, body })).toBe(body)
+  expect(withForwardedTimeout(context(false), learner, request)).toEqual(request)
+  expect(withForwardedTimeout(context(true), learner, request)).toBe(request)
 })

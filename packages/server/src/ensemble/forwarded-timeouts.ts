@@ -1,4 +1,5 @@
 import { OpCode } from '@zabra/protocol'
+import type { ForwardedRequest } from '../core/zab/index.ts'
 import type { MemberContext } from './context.ts'
 import { isBelieved, type Forwarder } from './forwarded-identities.ts'
 
@@ -14,18 +15,19 @@ export const forwardedTimeout = (context: Context, learner: Forwarder, timeout: 
     : context.settings.maxSessionTimeoutMs
 
 /**
- * Returns the body of a request that a learner forwards. That of one that is not believed has such a timeout where it creates a session,
- * and an array of its own: a short request that waits would otherwise hold the memory of all that was read with it.
+ * Returns a request that a learner forwards. The body of one that is not believed has such a timeout where it creates a session, and an
+ * array of its own: a short request that waits would otherwise hold the memory of all that was read with it.
  */
-export function forwardedBody(
+export function withForwardedTimeout(
   context: Context,
   learner: Forwarder,
-  { type, body }: { readonly type: number; readonly body: Uint8Array },
-): Uint8Array {
-  if (isBelieved(context, learner)) return body
-  const copy = new Uint8Array(body)
-  if (type !== OpCode.createSession || body.length < 4) return copy
-  const view = new DataView(copy.buffer)
-  view.setInt32(0, forwardedTimeout(context, learner, view.getInt32(0)))
-  return copy
+  request: ForwardedRequest,
+): ForwardedRequest {
+  if (isBelieved(context, learner)) return request
+  const body = new Uint8Array(request.body)
+  if (request.type === OpCode.createSession && body.length >= 4) {
+    const view = new DataView(body.buffer)
+    view.setInt32(0, forwardedTimeout(context, learner, view.getInt32(0)))
+  }
+  return { ...request, body }
 }

@@ -24,7 +24,6 @@ import {
   PacketSplitter,
   PacketType,
   withExtension,
-  writeForwardedRequest,
   type LearnerInput,
   type LearnerReportPacket,
   type LearnerWork,
@@ -848,8 +847,7 @@ export class LearnerRole implements ActiveRole {
   #leaderChannel(): LeaderChannel {
     const connection = this.#connection!
     return {
-      forward: ({ sessionId: session, cxid, type, body, identities }) =>
-        connection.write((out) => writeForwardedRequest(out, { session, cxid, type, body }, identities)),
+      forward: (request) => connection.forward(request),
       revalidate: (session, timeout) =>
         connection.send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout })),
       lastContactAt: () => connection.lastReceivedAt,

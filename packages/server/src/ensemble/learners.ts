@@ -556,7 +556,7 @@ export class Learners {
   #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
     const pipeline = this.#options.pipeline()
     if (pipeline === undefined || !this.#admits(learner, pipeline, data, auth)) return
-    pipeline.submitForwarded(learner, this.#options.forwardedSessions.receive(learner, { data, auth }))
+    pipeline.submitForwarded(learner, this.#options.forwardedSessions.receive(learner, data, auth))
   }
 }
 

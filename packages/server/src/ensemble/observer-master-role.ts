@@ -377,7 +377,7 @@ export class ObserverMasterRole {
         this.#count(observer, id, packet)
         pipeline.revalidate(id, timeout, callback, observer.id)
       })
-    const admitted = forwardedSessions.receive(observer, packet)
+    const admitted = forwardedSessions.receive(observer, data, packet.auth)
     this.#count(observer, admitted.sessionId, packet)
     pipeline.forwardFromObserver(admitted, observer.id, () => observer.send(PacketType.sync, 0))
   }

@@ -2,7 +2,7 @@ import { BufferPool, ProtocolError, Writer } from '@zabra/protocol'
 import type { Cancel, Clock, Connection } from '@zabra/runtime'
 import { flushWriter } from '../connections/flow-control.ts'
 import type { Identity, Zxid } from '../core/types.ts'
-import { writePacket } from '../core/zab/index.ts'
+import { writeForwardedRequest, writePacket, type ForwardedRequest } from '../core/zab/index.ts'
 import type { PacketQueueStats } from './packet-queue-stats.ts'
 
 /** Options of a connection of the quorum port, on either side. */
@@ -80,13 +80,19 @@ export class PeerConnection {
     data: Uint8Array | null = null,
     auth: readonly Identity[] | null = null,
   ): void {
-    this.write((out) => writePacket(out, type, zxid, data, auth))
+    if (!this.#isOpen) return
+    writePacket(this.#out, type, zxid, data, auth)
+    this.#onAdded()
   }
 
-  /** Sends a packet that the caller writes. */
-  write(packet: (out: Writer) => void): void {
+  /** Sends a REQUEST packet, as `send`. */
+  forward(request: ForwardedRequest): void {
     if (!this.#isOpen) return
-    packet(this.#out)
+    writeForwardedRequest(this.#out, request)
+    this.#onAdded()
+  }
+
+  #onAdded(): void {
     this.#options.queueStats?.added()
     if (this.#isStreaming) this.#limitUnsent(this.#out.length)
     else this.#scheduleFlush()

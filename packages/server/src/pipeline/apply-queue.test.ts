@@ -52,13 +52,7 @@ class QueueFixture {
   #push(zxid: number, txn: Txn): void {
     const prepared = { txn, digest: undefined, node: undefined, crc: 0 }
     this.queue.enqueue(
-      new InFlightWrite(
-        { sessionId: 1n, xid: zxid, type: OpCode.create },
-        zxid,
-        0,
-        prepared,
-        this.#callback,
-      ),
+      new InFlightWrite({ sessionId: 1n, xid: zxid, type: OpCode.create }, zxid, 0, prepared, this.#callback),
     )
   }
 

@@ -3,7 +3,6 @@ export type {
   ClientOrigin,
   AcceptedWrite,
   ClientWrite,
-  ForwardedRequest,
   PipelineContext,
   QuorumProtocol,
   RecordedDigests,

@@ -348,7 +348,13 @@ describe('LeaderPipeline', () => {
       const spend = spendTime(clock)
       ensemble.log.appendPayload = () => spend(0.1)
       const submit = (cxid: number, of: number, content: Uint8Array): void =>
-        leader.pipeline.submitForwarded(learner, { sessionId, cxid, type: of, body: content, identities: [] })
+        leader.pipeline.submitForwarded(learner, {
+          sessionId,
+          xid: cxid,
+          type: of,
+          body: content,
+          identities: [],
+        })
       leader.clientService.runTurn(() => {
         submit(1, type, body())
         for (let cxid = 2; cxid < 1002; cxid++) submit(cxid, OpCode.setData, setOf('/zookeeper/quota'))

@@ -179,7 +179,7 @@ describe('LeaderPipeline', () => {
     run(() => pipeline.end())
     for (const { done } of confirms) run(done)
     run(() => pipeline.revalidateForLearner(learner, 12n, 5000, (valid) => answers.push(valid)))
-    const request = { sessionId: SESSION, cxid: 6, type: create, body: CREATE, identities: [] }
+    const request = { sessionId: SESSION, xid: 6, type: create, body: CREATE, identities: [] }
     run(() => pipeline.submitForwarded(learner, request))
     await clock.untilIdle()
     expect([outcomes, answers, proposed]).toEqual([[], [], []])
@@ -193,7 +193,7 @@ describe('LeaderPipeline', () => {
       const [one, other] = [{}, {}]
       const forward = (type: number): void =>
         run(() =>
-          pipeline.submitForwarded(one, { sessionId: SESSION, cxid: 1, type, body: CREATE, identities: [] }),
+          pipeline.submitForwarded(one, { sessionId: SESSION, xid: 1, type, body: CREATE, identities: [] }),
         )
       forward(OpCode.sync)
       forward(create)

@@ -15,12 +15,13 @@ import { LearnerSessions } from '../core/sessions/index.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { SESSION_USER_XID } from '../core/tree/index.ts'
 import type { LoggedTxn, SubTxn, Txn, Zxid } from '../core/types.ts'
+import type { ForwardedRequest } from '../core/zab/index.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
 import { runToEnd } from '../core/steps.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
 import { createBody, multiOf } from './testing/leader-fixture.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
-import type { ForwardedRequest, WriteCallback } from './types.ts'
+import type { WriteCallback } from './types.ts'
 
 const EPOCH: Zxid = 3 * 2 ** 32
 const SESSION = 7n
@@ -118,7 +119,7 @@ async function given({ hasObservers, canUpgradeSessions = false }: Given = {}) {
     fromObserver: (type: number, xid: number, from = SECOND_ROUTE, sessionId = SESSION) =>
       run(() =>
         pipeline.forwardFromObserver(
-          { sessionId, cxid: xid, type, body: new Uint8Array(0), identities: [] },
+          { sessionId, xid, type, body: new Uint8Array(0), identities: [] },
           from,
           () => reports.push(`observer synced`),
         ),

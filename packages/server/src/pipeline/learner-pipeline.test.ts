@@ -17,12 +17,13 @@ import { SessionMap } from '../core/session-map.ts'
 import { createOf } from '../core/testing/create-of.ts'
 import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
+import type { ForwardedRequest } from '../core/zab/index.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { spendTime, watchFalls } from '../testing/many-connections.ts'
 import type { RawClient } from '../testing/test-server.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
-import type { ForwardedRequest, RevalidationCallback, WriteCallback } from './types.ts'
+import type { RevalidationCallback, WriteCallback } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 import { EPOCH, EnsembleFixture, it as test } from './testing/ensemble-fixture.ts'
 
@@ -93,14 +94,14 @@ describe('LearnerPipeline', () => {
     const [learner] = ensemble.learners
     const client = await learner!.fixture.connect()
     const { sessionId } = client.session!
-    expect(learner!.requests[0]).toMatchObject({ sessionId, cxid: 0, type: OpCode.createSession })
+    expect(learner!.requests[0]).toMatchObject({ sessionId, xid: 0, type: OpCode.createSession })
     expect([...learner!.requests[0]!.body]).toEqual([0, 0, 0x27, 0x10])
     client.create(7, '/a', 0, 'data')
     await ensemble.settle()
     const request = learner!.requests[1]!
     expect(request).toMatchObject({
       sessionId,
-      cxid: 7,
+      xid: 7,
       type: OpCode.create,
       identities: [{ scheme: 'ip', id: '127.0.0.1' }],
     })
@@ -202,7 +203,7 @@ describe('LearnerPipeline', () => {
     await ensemble.settle()
     const err = ErrorCode.MARSHALLINGERROR
     expect(client.takeReceived()).toEqual(['1:0', `2:${err}`, `3:${err}`, `4:${err}`, `5:${err}`, '6:0'])
-    expect(learner.requests.map(({ cxid }) => cxid)).toEqual([0, 1, 6])
+    expect(learner.requests.map(({ xid }) => xid)).toEqual([0, 1, 6])
   })
 
   it.each([3, 900])(

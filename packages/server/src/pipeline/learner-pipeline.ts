@@ -11,12 +11,12 @@ import { RingBuffer } from '../core/ring-buffer.ts'
 import { SessionMap } from '../core/session-map.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
+import type { ForwardedRequest } from '../core/zab/index.ts'
 import { decodeInSteps, decodeLoggedTxn, isLargePayload } from '../persistence/index.ts'
 import { LOCAL_ROUTE, movedSessionCheck, SessionRoutes, type SessionRoute } from './session-routes.ts'
 import { LONG_PATH, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type {
   ClientWrite,
-  ForwardedRequest,
   PipelineContext,
   RecordedDigests,
   RequestPipeline,
@@ -189,7 +189,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   sync({ sessionId, xid, identities }: ClientWrite, callback: WriteCallback): undefined {
     this.#syncs.push({ synced: () => callback.onSynced(), sessionId, position: this.#nextPosition++ })
     // The leader ignores the path: a sync is always of the whole tree.
-    this.#options.leader.forward({ sessionId, cxid: xid, type: OpCode.sync, body: ROOT_PATH, identities })
+    this.#options.leader.forward({ sessionId, xid, type: OpCode.sync, body: ROOT_PATH, identities })
   }
 
   revalidate(
@@ -237,7 +237,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   syncWithLeader(sessionId: SessionId, done: () => void): void {
     if (this.#hasEnded) return
     this.#syncs.push({ synced: done, sessionId, position: -1 })
-    this.#options.leader.forward({ sessionId, cxid: 0, type: OpCode.sync, body: ROOT_PATH, identities: [] })
+    this.#options.leader.forward({ sessionId, xid: 0, type: OpCode.sync, body: ROOT_PATH, identities: [] })
   }
 
   /** Calls `visit` for each session whose requests come from an observer, in steps. */
@@ -348,7 +348,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     if (pending === undefined) this.#pending.set(sessionId, [request])
     else pending.push(request)
     this.#outstanding++
-    this.#options.leader.forward({ sessionId, cxid: xid, type, body, identities })
+    this.#options.leader.forward({ sessionId, xid, type, body, identities })
   }
 
   /** Makes a local session global before a write that creates an ephemeral node. Returns an error number if it may not be one. */

@@ -12,11 +12,11 @@ class OrderFixture {
     now: () => 0,
     runLater: (action) => void this.#later.push(action),
     sync: (_, synced) => void this.endSync.push(synced),
-    process: (_, { cxid }) => void this.done.push(`request ${cxid}`),
+    process: (_, { xid }) => void this.done.push(`request ${xid}`),
   })
 
-  submit(learner: object, cxid: number, type: number = OpCode.setData): void {
-    this.order.submit(learner, { sessionId: 1n, cxid, type, body: new Uint8Array(0), identities: [] })
+  submit(learner: object, xid: number, type: number = OpCode.setData): void {
+    this.order.submit(learner, { sessionId: 1n, xid, type, body: new Uint8Array(0), identities: [] })
   }
 
   sync(learner: object): void {

@@ -1,7 +1,7 @@
 import { OpCode } from '@zabra/protocol'
 import { inSlices, type SliceTurns } from '../core/in-slices.ts'
 import { RingBuffer } from '../core/ring-buffer.ts'
-import type { ForwardedRequest } from './types.ts'
+import type { ForwardedRequest } from '../core/zab/index.ts'
 
 export interface LearnerRequestOptions extends Pick<SliceTurns, 'now' | 'runLater'> {
   /** Executes a sync of a learner, and calls back when it is done. */

@@ -5,17 +5,12 @@ import { endTurn, isOneStep } from '../core/steps.ts'
 import { SESSION_USER_IDENTITIES, SESSION_USER_XID, sessionUserRequests } from '../core/tree/index.ts'
 import type { CloseSessionTxn, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
+import type { ForwardedRequest } from '../core/zab/index.ts'
 import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
 import { InFlightWrite, type RequestIdentity } from './in-flight-write.ts'
 import type { LeaderSessions } from './leader-sessions.ts'
 import { isMovedSessionCheck } from './session-routes.ts'
-import type {
-  AcceptedWrite,
-  ClientWrite,
-  ForwardedRequest,
-  LeaderPipelineOptions,
-  WriteCallback,
-} from './types.ts'
+import type { AcceptedWrite, ClientWrite, LeaderPipelineOptions, WriteCallback } from './types.ts'
 
 /** A multi of more bytes is prepared in steps, and a request with a longer path. */
 const LARGE_BYTES = 8192
@@ -101,21 +96,18 @@ export class Proposer<L extends NotifiedWatcher> {
   }
 
   /** Prepares and proposes a request that a learner forwards. */
-  processForwarded(
-    owner: object,
-    { sessionId, cxid, type, body, identities }: ForwardedRequest,
-  ): Generator<void> | void {
-    const write = { sessionId, xid: cxid, type, identities }
-    if (isMovedSessionCheck(type, body)) return this.#reject(write, ErrorCode.SESSIONMOVED)
+  processForwarded(owner: object, request: ForwardedRequest): Generator<void> | void {
+    const { sessionId, xid, type, body } = request
+    if (isMovedSessionCheck(type, body)) return this.#reject(request, ErrorCode.SESSIONMOVED)
     if (type === OpCode.closeSession) {
-      if (!this.#sessions.isClosed(sessionId)) return this.closeSession(sessionId, cxid, undefined)
+      if (!this.#sessions.isClosed(sessionId)) return this.closeSession(sessionId, xid, undefined)
       // The session was closed here while the request was in flight.
-      return this.#reject(write, ErrorCode.SESSIONEXPIRED)
+      return this.#reject(request, ErrorCode.SESSIONEXPIRED)
     }
-    const reader = this.#reader.reset(body)
+    const reader = this.#reader.resetToView(body)
     if (type === OpCode.createSession && body.length >= 4)
-      return this.createSession(sessionId, cxid, reader.int(), owner, undefined, userProofIn(reader))
-    return this.#process(owner, write, reader, undefined)
+      return this.createSession(sessionId, xid, reader.int(), owner, undefined, userProofIn(reader))
+    return this.#process(owner, request, reader, undefined)
   }
 
   /** Prepares and proposes a write that cannot be refused any more without a transaction. */

@@ -22,7 +22,7 @@ it('a leader rejects a request that a session sent through a learner before it w
   const { clientService, pipeline } = ensemble.leader
   const request = (learner: object, cxid: number, type: number = OpCode.setData): void =>
     clientService.runTurn(() =>
-      pipeline.submitForwarded(learner, { sessionId, cxid, type, body: body(type), identities: [] }),
+      pipeline.submitForwarded(learner, { sessionId, xid: cxid, type, body: body(type), identities: [] }),
     )
   const answers: string[] = []
   const come = (learner: object, name: string): void =>
@@ -58,7 +58,7 @@ it('a leader rejects a request that a session sent through a learner before anot
     timeout.int(10_000)
     const bytes = type === OpCode.createSession ? timeout.take() : body(type)
     clientService.runTurn(() =>
-      pipeline.submitForwarded(learner, { sessionId, cxid, type, body: bytes, identities: [] }),
+      pipeline.submitForwarded(learner, { sessionId, xid: cxid, type, body: bytes, identities: [] }),
     )
   }
   request(here!, 0, OpCode.createSession)
@@ -93,7 +93,7 @@ it('a leader answers a revalidation behind a large request when the session that
     Array.from({ length: 5000 }, () => ({ type: OpCode.check, path: '/', version: -1 })),
   )
   const forward = (type: number, bytes: Uint8Array): void =>
-    pipeline.submitForwarded(here!, { sessionId, cxid: 0, type, body: bytes, identities: [] })
+    pipeline.submitForwarded(here!, { sessionId, xid: 0, type, body: bytes, identities: [] })
   clientService.runTurn(() => {
     forward(OpCode.multi, multi.take())
     forward(OpCode.createSession, timeout.take())
@@ -112,7 +112,7 @@ it('a leader leaves a session with its owner when a learner that had asked for i
   const sessionId = 0x7700_0000_0000_0002n
   const request = (cxid: number, type: number, bytes: Uint8Array): void =>
     clientService.runTurn(() =>
-      pipeline.submitForwarded(owner!, { sessionId, cxid, type, body: bytes, identities: [] }),
+      pipeline.submitForwarded(owner!, { sessionId, xid: cxid, type, body: bytes, identities: [] }),
     )
   const client = await ensemble.leader.connect()
   client.create(1, '/a')

@@ -38,7 +38,7 @@ class RoutesFixture {
   }
 
   relay(from: number, cxid: number, type: number = OpCode.setData): void {
-    const request = { sessionId: ID, cxid, type, body: bytes(type), identities: [] }
+    const request = { sessionId: ID, xid: cxid, type, body: bytes(type), identities: [] }
     this.#near.clientService.runTurn(() =>
       this.#near.pipeline.forwardFromObserver(request, from, () => void this.synced.push(cxid)),
     )
@@ -210,7 +210,7 @@ it('a follower records the route of an unknown session when the leader confirms 
   clientService.runTurn(() =>
     pipeline.submitForwarded(fixture.ensemble.learners[1]!, {
       sessionId: ID,
-      cxid: 0,
+      xid: 0,
       type: OpCode.createSession,
       body,
       identities: [],

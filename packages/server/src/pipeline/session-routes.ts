@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { SessionMap } from '../core/session-map.ts'
 import type { SessionId } from '../core/types.ts'
-import type { ForwardedRequest } from './types.ts'
+import type { ForwardedRequest } from '../core/zab/index.ts'
 
 /** The connection by which a session's requests reach a follower: the number of an observer's connection, or `LOCAL_ROUTE`. */
 export type SessionRoute = number
@@ -89,10 +89,10 @@ export const MOVED_SESSION_CHECK: Uint8Array = (() => {
 /** Returns such a check in place of a request. */
 export const movedSessionCheck = ({
   sessionId,
-  cxid,
-}: Pick<ForwardedRequest, 'sessionId' | 'cxid'>): ForwardedRequest => ({
+  xid,
+}: Pick<ForwardedRequest, 'sessionId' | 'xid'>): ForwardedRequest => ({
   sessionId,
-  cxid,
+  xid,
   type: OpCode.check,
   body: MOVED_SESSION_CHECK,
   identities: [],

@@ -54,16 +54,6 @@ export interface ClientWrite {
   readonly identities: readonly Identity[]
 }
 
-/** A request that a learner forwards to the leader (REQUEST packet). */
-export interface ForwardedRequest {
-  readonly sessionId: SessionId
-  readonly cxid: number
-  readonly type: number
-  /** The client's bytes after the header. */
-  readonly body: Uint8Array
-  readonly identities: readonly Identity[]
-}
-
 /** Receives a revalidation result, at most once; possibly synchronously; never if the role ends first. */
 export interface RevalidationCallback {
   onRevalidated(valid: boolean): void

@@ -155,10 +155,10 @@ describe('the payload of a packet', () => {
     expect(decodeDesignatedLeader(data(14))).toBe(3)
     expect(hexOf(encodeDesignatedLeader(3))).toBe(hexOf(data(14)))
     const forwarded = bytesOf(captured[15]![1])
-    const request = decodeForwardedRequest(data(15))
-    expect(request).toMatchObject({ session: 0x100001402ee0000n, cxid: 1, type: 1 })
+    const request = decodeForwardedRequest(data(15), cut([forwarded])[0]!.auth!, new Reader())
+    expect(request).toMatchObject({ sessionId: 0x100001402ee0000n, xid: 1, type: 1 })
     const writer = new Writer()
-    writeForwardedRequest(writer, request, cut([forwarded])[0]!.auth)
+    writeForwardedRequest(writer, request)
     expect(hexOf(writer.bytes())).toBe(hexOf(forwarded))
     const informed = encodeInformAndActivate(3, data(16))
     expect(decodeInformAndActivate(informed)).toEqual({ leader: 3, payload: data(16) })
@@ -184,7 +184,7 @@ describe('the payload of a packet', () => {
       decodeAckEpoch,
       decodeRevalidation,
       decodeRevalidationReply,
-      decodeForwardedRequest,
+      (bytes: Uint8Array | null) => decodeForwardedRequest(bytes, [], new Reader()),
       decodeDesignatedLeader,
       decodeInformAndActivate,
       (bytes: Uint8Array | null) => touchSteps(bytes, () => {}),

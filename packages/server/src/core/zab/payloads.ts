@@ -204,37 +204,48 @@ export function decodeSecretReport(data: Uint8Array | null): SecretReport {
 /** The highest generation that a member takes over: a hundred changes a second for years. */
 const MAX_GENERATION = 2 ** 40
 
-/** A write or sync request of a learner's client. */
+/** A write or sync request of a client, which a learner forwards to the leader (REQUEST packet). */
 export interface ForwardedRequest {
-  readonly session: SessionId
-  readonly cxid: number
+  readonly sessionId: SessionId
+  readonly xid: number
   /** An `OpCode`. */
   readonly type: number
-  /** The bytes of the client's request after its header; a view of the packet. */
+  /** The bytes of the client's request after its header; at the leader a view of the packet. */
   readonly body: Uint8Array
+  readonly identities: readonly Identity[]
 }
 
 /** Appends a REQUEST packet. Writes its data in place, since a learner sends one for each write of its clients. */
 export function writeForwardedRequest(
   writer: Writer,
-  { session, cxid, type, body }: ForwardedRequest,
-  auth: readonly Identity[] | null,
+  { sessionId, xid, type, body, identities }: ForwardedRequest,
 ): void {
   writer.int(PacketType.request)
   writer.longNumber(NO_ZXID)
   const mark = writer.beginFrame()
-  writer.long(session)
-  writer.int(cxid)
+  writer.long(sessionId)
+  writer.int(xid)
   writer.int(type)
   writer.raw(body)
   writer.endFrame(mark)
-  writeIdentities(writer, auth)
+  writeIdentities(writer, identities)
 }
 
-export function decodeForwardedRequest(data: Uint8Array | null): ForwardedRequest {
-  const reader = readerOf(data, 'a forwarded request')
-  const [session, cxid, type] = [reader.long(), reader.int(), reader.int()]
-  return { session, cxid, type, body: reader.raw(reader.remaining) }
+/** Decodes the data of a REQUEST packet. `reader` is used for all of them, since a new one costs more than the rest. */
+export function decodeForwardedRequest(
+  data: Uint8Array | null,
+  identities: readonly Identity[],
+  reader: Reader,
+): ForwardedRequest {
+  if (data === null) throw new ProtocolError('Expected data, got null', 0, 'a forwarded request')
+  reader.resetToView(data)
+  return {
+    sessionId: reader.long(),
+    xid: reader.int(),
+    type: reader.int(),
+    body: reader.raw(reader.remaining),
+    identities,
+  }
 }
 
 /** Encodes the data of COMMITANDACTIVATE: the designated leader (quorum-protocol 14.4). */

@@ -1,4 +1,4 @@
-import { makeZxid, Writer } from '@zabra/protocol'
+import { makeZxid, Reader, Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { Identity, Txn, Zxid } from '../../core/types.ts'
 import {
@@ -67,7 +67,7 @@ export async function startPlayedLeader(
       maxData: 1 << 20,
       packet: (type, zxid, data, auth) => {
         if (type === PacketType.request) {
-          forwarded.push(decodeForwardedRequest(data).cxid)
+          forwarded.push(decodeForwardedRequest(data, [], new Reader()).xid)
           identities.push(auth)
           if (answersSyncs()) send(PacketType.sync, -1)
         }

@@ -7,9 +7,9 @@ import {
   type SessionTable,
 } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
+import type { ForwardedRequest } from '../../core/zab/index.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
 import type { ServerSettings } from '../../settings/index.ts'
-import type { ForwardedRequest } from '../types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
 import { PipelineFixture } from './pipeline-fixture.ts'
@@ -195,11 +195,11 @@ export class EnsembleFixture {
   forward(
     learner: Learner,
     sessionId: bigint,
-    cxid: number,
+    xid: number,
     type: number,
     body: Uint8Array = new Uint8Array(0),
   ): void {
-    const request = { sessionId, cxid, type, body, identities: [] }
+    const request = { sessionId, xid, type, body, identities: [] }
     this.leader.clientService.runTurn(() => this.leader.pipeline.submitForwarded(learner, request))
   }
 
