@@ -10,7 +10,9 @@ import { checkTransaction, proposedConfiguration } from './payloads.ts'
  * (quorum-protocol 9.5, 10.4).
  */
 export class ProposalQueue {
-  readonly #pending = new RingBuffer<EncodedTxn | undefined>(undefined)
+  /** The zxids and the payloads of the same transactions: two rings, so that adding one allocates nothing. */
+  readonly #zxids = new RingBuffer<Zxid>(0)
+  readonly #payloads = new RingBuffer<Uint8Array | undefined>(undefined)
   /** Number of pending transactions, from the oldest, of which a commit was noted. */
   #noted = 0
   /** The designated leaders of the noted reconfigs. */
@@ -30,7 +32,7 @@ export class ProposalQueue {
 
   /** The pending transactions, oldest first. */
   get pending(): EncodedTxn[] {
-    return [...this.#pending] as EncodedTxn[]
+    return Array.from(this.#zxids, (zxid, index) => ({ zxid, payload: this.#payloads.at(index)! }))
   }
 
   /** Sets the epoch of the leader, above which no transaction is accepted. */
@@ -64,15 +66,16 @@ export class ProposalQueue {
   /** As `accept`, and keeps the transaction until it is taken. */
   add(zxid: Zxid, data: Uint8Array | null): EnsembleConfiguration | undefined {
     const configuration = this.accept(zxid, data)
-    this.#pending.push({ zxid, payload: data! })
+    this.#zxids.push(zxid)
+    this.#payloads.push(data!)
     return configuration
   }
 
   /** Removes the oldest transaction and returns its payload. Throws a `ProtocolError` if it has another zxid. */
   take(zxid: Zxid): Uint8Array {
-    const payload = this.#expect(zxid, 0)
-    this.#pending.shift()
-    return payload
+    this.#expect(zxid, 0)
+    this.#zxids.shift()
+    return this.#payloads.shift()!
   }
 
   /** Notes a commit for `takeNoted`. Throws a `ProtocolError` if it is out of order. */
@@ -85,15 +88,15 @@ export class ProposalQueue {
   /** Removes the transactions whose commit was noted, and passes each to `commit`. */
   takeNoted(commit: (zxid: Zxid, payload: Uint8Array, designated: ServerId | undefined) => void): void {
     for (; this.#noted > 0; this.#noted--) {
-      const { zxid } = this.#pending.first!
+      const zxid = this.#zxids.first
       commit(zxid, this.take(zxid), this.#designatedLeaders.get(zxid))
     }
   }
 
-  #expect(zxid: Zxid, index: number): Uint8Array {
-    const expected = index < this.#pending.length ? this.#pending.at(index) : undefined
-    if (expected?.zxid === zxid) return expected.payload
-    const due = expected === undefined ? 'none' : formatZxid(expected.zxid)
+  #expect(zxid: Zxid, index: number): void {
+    const expected = index < this.#zxids.length ? this.#zxids.at(index) : undefined
+    if (expected === zxid) return
+    const due = expected === undefined ? 'none' : formatZxid(expected)
     throw new ProtocolError(
       `Expected a commit of ${due}, got ${formatZxid(zxid)}`,
       0,
