@@ -302,8 +302,8 @@ export const replication: readonly ServerMutant[] = [
   mutant('commit-not-applied', 'A follower skips one of a hundred committed transactions.', { servers: 3 }, [
     [
       'pipeline/learner-pipeline.ts',
-      'if (logged === undefined) return undefined\n    const { header, txn } = logged\n    if (appliesInSteps',
-      'if (logged === undefined || zxid % 100 === 50) return undefined\n    const { header, txn } = logged\n    if (appliesInSteps',
+      'if (logged === undefined) return this.#decodeInSteps(zxid, payload)\n',
+      'if (logged === undefined) return this.#decodeInSteps(zxid, payload)\n    if (zxid % 100 === 50) return undefined\n',
     ],
   ]),
   mutant(

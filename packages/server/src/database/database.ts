@@ -3,7 +3,7 @@ import { invariant, type Platform } from '@zabra/runtime'
 import { LaterTurns } from '../core/later-turns.ts'
 import { SessionMap } from '../core/session-map.ts'
 import type { Tree } from '../core/tree/index.ts'
-import type { Zxid } from '../core/types.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
 import {
   DivergenceError,
   incomingName,
@@ -204,13 +204,13 @@ export class Database {
   }
 
   /**
-   * Decodes a transaction and applies it to `tree` and `sessions`. A transaction that a new tree may already hold is applied again, which
-   * is idempotent (disk-format 9). Returns the steps of a large one, all of which must be done before the role ends: the tree is
-   * inconsistent between them; undefined for others, which are applied at once. Throws a `DivergenceError`, as the steps do, when the tree
-   * then differs from the leader's.
+   * Decodes a transaction, unless `logged` is what it holds, and applies it to `tree` and `sessions`. A transaction that a new tree may
+   * already hold is applied again, which is idempotent (disk-format 9). Returns the steps of a large one, all of which must be done before
+   * the role ends: the tree is inconsistent between them; undefined for others, which are applied at once. Throws a `DivergenceError`, as
+   * the steps do, when the tree then differs from the leader's.
    */
-  apply(payload: Uint8Array): Generator<void> | undefined {
-    return this.#state.applyInSteps(payload)
+  apply(payload: Uint8Array, logged?: LoggedTxn): Generator<void> | undefined {
+    return this.#state.applyInSteps(payload, logged)
   }
 
   /**

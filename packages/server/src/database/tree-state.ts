@@ -79,11 +79,11 @@ export class TreeState {
 
   /**
    * Does as `apply`. Returns the steps of a large transaction, between which the tree is inconsistent; undefined for others, which are
-   * applied at once.
+   * applied at once. `decoded` is what the payload holds, where that is known.
    */
-  applyInSteps(payload: Uint8Array): Generator<void> | undefined {
+  applyInSteps(payload: Uint8Array, decoded?: LoggedTxn): Generator<void> | undefined {
     if (isLargePayload(payload)) return this.#decodeInSteps(payload)
-    const logged = decodeLoggedTxn(new Reader(payload))
+    const logged = decoded ?? decodeLoggedTxn(new Reader(payload))
     if (appliesInSteps(this.tree, logged.txn)) return this.#applyInSteps(logged)
     this.#apply(logged)
     return undefined

@@ -2,8 +2,10 @@ import { makeZxid, OPEN_ACL_UNSAFE, OpCode, writeAuthPacket, Writer } from '@zab
 import type { Connection, MemoryConnection } from '@zabra/runtime'
 import { holdWrites } from '@zabra/testkit'
 import { describe, expect, it, vi } from 'vitest'
+import { operationOf } from '../core/operations/table.ts'
 import { NOT_FINALIZED, printConfiguration, type FeatureState } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
+import { createOf } from '../core/testing/create-of.ts'
 import { CONFIGURATION_NODE } from '../core/tree/index.ts'
 import type { Txn } from '../core/types.ts'
 import {
@@ -16,6 +18,7 @@ import {
   type MemberExtension,
 } from '../core/zab/index.ts'
 import { readClusterId, readFeatureState, writeFeatureState } from '../persistence/index.ts'
+import { serviceOf } from '../testing/many-connections.ts'
 import { Ensemble } from './testing/ensemble.ts'
 import { payloadOf, startPlayedLeader } from './testing/played-leader.ts'
 
@@ -114,6 +117,47 @@ it('a follower is not ready before it has applied what the leader had committed 
   connection()!.write(packets.take())
   await ensemble.untilIdle()
   expect((await readiness()).text).toContain('[+]in-step ok')
+})
+
+it('a follower decodes a transaction once where it is small, and applies each as it was sent, many and large ones too', async () => {
+  const { ensemble, connection } = await playLeader()
+  const decode = vi.spyOn(operationOf(OpCode.create), 'decodeTxn')
+  const packets = new Writer(1 << 18)
+  const sizes = Array.from({ length: 60 }, (_, index) => (index % 7 === 0 ? 9000 : index))
+  const zxidOf = (index: number): number => makeZxid(1, index + 1)
+  const propose = (first: number, last: number): void =>
+    sizes.slice(first, last).forEach((size, at) => {
+      const data = new Uint8Array(size).fill(first + at)
+      const payload = payloadOf(zxidOf(first + at), createOf(`/n${first + at}`, { data }))
+      writePacket(packets, PacketType.proposal, zxidOf(first + at), payload)
+    })
+  const commit = (first: number, last: number): void => {
+    for (let index = first; index < last; index++) writePacket(packets, PacketType.commit, zxidOf(index))
+  }
+  // More at once than are decoded in one step, then a few, while earlier ones are not committed.
+  let [lastProposed, lastCommitted] = [0, 0]
+  for (const [proposed, committed] of [
+    [40, 0],
+    [43, 39],
+    [44, 44],
+    [60, 50],
+    [60, 60],
+  ] as const) {
+    propose(lastProposed, proposed)
+    commit(lastCommitted, committed)
+    ;[lastProposed, lastCommitted] = [proposed, committed]
+    connection.write(packets.take())
+    await ensemble.untilIdle()
+  }
+  const { tree } = serviceOf(ensemble.server(1))
+  const applied = sizes.map((_, index) => tree.dataOf(tree.find(`/n${index}`)))
+  const isWhole = applied.map(
+    (data, index) => data !== null && data.length === sizes[index] && data.every((byte) => byte === index),
+  )
+  expect(isWhole).toEqual(sizes.map(() => true))
+  const large = sizes.filter((size) => size === 9000).length
+  expect(decode).toHaveBeenCalledTimes(sizes.length + large)
+  decode.mockRestore()
 })
 
 it('a follower forwards a request without identities with an empty list of them: at null Apache ZooKeeper rejects a write', async () => {

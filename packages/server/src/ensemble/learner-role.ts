@@ -6,7 +6,8 @@ import type { Histogram } from '../core/histogram.ts'
 import { UNTRUSTED_ZXID } from '../core/election/index.ts'
 import { hasClusterId, isSameCluster, type ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
-import type { Zxid } from '../core/types.ts'
+import { RingBuffer } from '../core/ring-buffer.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
 import {
   decodeLeaderReportPacket,
   decodeMemberExtension,
@@ -31,7 +32,7 @@ import {
   type QuorumPacket,
   type ReportOfMember,
 } from '../core/zab/index.ts'
-import { checkTransactions, DivergenceError } from '../persistence/index.ts'
+import { decodeTransactions, DivergenceError } from '../persistence/index.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
 import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
@@ -113,8 +114,10 @@ export class LearnerRole implements ActiveRole {
   #flowControl: LearnerFlowControl | undefined
   /** Paces what the leader sends until this learner serves. */
   #reads: ReadScheduler | undefined
-  /** Reads the transactions that are checked. */
+  /** Reads the transactions that are logged. */
   readonly #reader = new Reader()
+  /** The transactions that are logged and not applied, in the order of both; undefined for a large one. */
+  readonly #decoded = new RingBuffer<LoggedTxn | undefined>(undefined)
   /** Whether reading is paused until no work is in progress. */
   #awaitsWork = false
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
@@ -676,10 +679,11 @@ export class LearnerRole implements ActiveRole {
    * `ProtocolError` otherwise.
    */
   #append(first: Zxid, payloads: readonly Uint8Array[]): void | Promise<void> {
-    const steps = checkTransactions(payloads, this.#context.database.tree.store, this.#reader)
-    const checking = steps && this.#reads!.run(steps)
-    if (checking === undefined) return this.#durability.append(first, payloads)
-    return checking.then(() => {
+    const { store } = this.#context.database.tree
+    const steps = decodeTransactions(payloads, store, this.#reader, (logged) => this.#decoded.push(logged))
+    const decoding = steps && this.#reads!.run(steps)
+    if (decoding === undefined) return this.#durability.append(first, payloads)
+    return decoding.then(() => {
       if (!this.#mailbox.isStopped) this.#durability.append(first, payloads)
     })
   }
@@ -691,7 +695,7 @@ export class LearnerRole implements ActiveRole {
     for (let i = 0; i < payloads.length && !this.#mailbox.isStopped; i++) {
       const [zxid, payload] = [first + i, payloads[i]!]
       this.#durability.recordCommit(zxid, payload)
-      pipeline.applyCommitted(zxid, payload)
+      pipeline.applyCommitted(zxid, payload, this.#decoded.shift())
       this.#observers?.committed(zxid, payload)
     }
   }
@@ -719,7 +723,7 @@ export class LearnerRole implements ActiveRole {
 
   #applyHistory(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
     this.#durability.recordCommit(zxid, payload)
-    return this.#context.database.apply(payload)
+    return this.#context.database.apply(payload, this.#decoded.shift())
   }
 
   /** The tree may have diverged from that of the leader. Rethrows any other error. */

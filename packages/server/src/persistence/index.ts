@@ -3,9 +3,9 @@ export { TxnLog } from './txn-log.ts'
 export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
 export { PartsPacker } from './packed-parts.ts'
 export {
-  checkTransactions,
   decodeInSteps,
   decodeLoggedTxn,
+  decodeTransactions,
   encodeLoggedTxn,
   isLargePayload,
   encodePayloadInSteps,

@@ -183,30 +183,41 @@ export function* decodeInSteps(reader: Reader, paths?: PathLookup, step = STEP):
 }
 
 const LARGE_BYTES = 8192
-/** Smaller ones that are checked at once. */
-const CHECKED_AT_ONCE = 16
+/** Smaller ones that are decoded at once. */
+const DECODED_AT_ONCE = 16
+
+/** Takes a transaction that was checked; undefined for a large one, which is decoded anew when it is applied, in steps too. */
+export type TakeTxn = (logged: LoggedTxn | undefined) => void
 
 /**
- * Checks that transactions can be decoded. Returns the steps where they are many or large. Throws a `ProtocolError`, now or in a step, where
- * one cannot. `reader` is used for all: a new one costs more than the check of a small transaction.
+ * Decodes transactions, and passes them on in their order. Returns the steps where they are many or large. Throws a `ProtocolError`, now or
+ * in a step, where one cannot be decoded. `reader` is used for all: a new one costs more than to decode a small transaction.
  */
-export function checkTransactions(
+export function decodeTransactions(
   payloads: readonly Uint8Array[],
   paths: PathLookup,
   reader: Reader,
+  take: TakeTxn,
 ): Generator<void> | undefined {
-  if (payloads.length > CHECKED_AT_ONCE || payloads.some(isLargePayload))
-    return checkInSteps(payloads, paths, reader)
-  for (const payload of payloads) decodeLoggedTxn(reader.resetToView(payload), paths)
+  if (payloads.length > DECODED_AT_ONCE || payloads.some(isLargePayload))
+    return decodeAllInSteps(payloads, paths, reader, take)
+  for (const payload of payloads) take(decodeLoggedTxn(reader.resetToView(payload), paths))
   return undefined
 }
 
-function* checkInSteps(payloads: readonly Uint8Array[], paths: PathLookup, reader: Reader): Generator<void> {
+function* decodeAllInSteps(
+  payloads: readonly Uint8Array[],
+  paths: PathLookup,
+  reader: Reader,
+  take: TakeTxn,
+): Generator<void> {
   for (let i = 0; i < payloads.length; i++) {
     const payload = payloads[i]!
-    if (isLargePayload(payload)) yield* decodeInSteps(new Reader(payload), paths)
-    else decodeLoggedTxn(reader.resetToView(payload), paths)
-    if (isLargePayload(payload) || i % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) yield
+    if (isLargePayload(payload)) {
+      yield* decodeInSteps(new Reader(payload), paths)
+      take(undefined)
+    } else take(decodeLoggedTxn(reader.resetToView(payload), paths))
+    if (isLargePayload(payload) || i % DECODED_AT_ONCE === DECODED_AT_ONCE - 1) yield
   }
 }
 

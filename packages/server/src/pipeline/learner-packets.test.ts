@@ -19,6 +19,7 @@ import type { ForwardedRequest } from '../core/zab/index.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
 import { runToEnd } from '../core/steps.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
+import { loggedIn } from './testing/ensemble-fixture.ts'
 import { createBody, multiOf } from './testing/leader-fixture.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 import type { WriteCallback } from './types.ts'
@@ -129,11 +130,12 @@ async function given({ hasObservers, canUpgradeSessions = false }: Given = {}) {
       zxid++
       const writer = new Writer()
       encodeLoggedTxn(writer, { header: { sessionId, cxid, zxid, time: 1 }, txn, digest })
-      run(() => pipeline.applyCommitted(zxid, writer.take()))
+      const payload = writer.take()
+      run(() => pipeline.applyCommitted(zxid, payload, loggedIn(payload)))
       return zxid
     },
     /** As `commit`, for bytes. */
-    commitBytes: (bytes: Uint8Array) => run(() => pipeline.applyCommitted(++zxid, bytes)),
+    commitBytes: (bytes: Uint8Array) => run(() => pipeline.applyCommitted(++zxid, bytes, loggedIn(bytes))),
   }
 }
 

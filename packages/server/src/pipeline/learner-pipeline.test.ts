@@ -25,7 +25,7 @@ import type { RawClient } from '../testing/test-server.ts'
 import { LearnerPipeline } from './learner-pipeline.ts'
 import type { RevalidationCallback, WriteCallback } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
-import { EPOCH, EnsembleFixture, it as test } from './testing/ensemble-fixture.ts'
+import { EPOCH, EnsembleFixture, it as test, loggedIn } from './testing/ensemble-fixture.ts'
 
 /** A learner whose leader is scripted by the test. */
 class LearnerFixture {
@@ -76,7 +76,8 @@ class LearnerFixture {
     const zxid = ++this.zxid
     const writer = new Writer()
     encodeLoggedTxn(writer, { header: { sessionId, cxid, zxid, time: 1 }, txn, digest })
-    this.fixture.clientService.runTurn(() => this.fixture.pipeline.applyCommitted(zxid, writer.take()))
+    const payload = writer.take()
+    this.fromLeader((pipeline) => pipeline.applyCommitted(zxid, payload, loggedIn(payload)))
   }
 
   fromLeader(action: (pipeline: LearnerPipeline<ClientChannel>) => void): void {
@@ -399,7 +400,7 @@ describe('LearnerPipeline', () => {
 
   it('leaves a leader that sends a malformed transaction, or one with another zxid', async () => {
     const one = await LearnerFixture.start()
-    one.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
+    one.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3]), undefined))
     const two = await LearnerFixture.start()
     two.zxid = EPOCH + 4
     const writer = new Writer()
@@ -408,7 +409,7 @@ describe('LearnerPipeline', () => {
       txn: { type: OpCode.error, err: -1 },
       digest: undefined,
     })
-    two.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 6, writer.take()))
+    two.fromLeader((pipeline) => pipeline.applyCommitted(EPOCH + 6, writer.take(), undefined))
     expect([one.failures.length, two.failures]).toEqual([
       1,
       ['Expected a leader that follows the protocol, but its packet of 0x300000006 holds 0x300000005'],

@@ -12,10 +12,11 @@ import { SessionMap } from '../core/session-map.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { ForwardedRequest } from '../core/zab/index.ts'
-import { decodeInSteps, decodeLoggedTxn, isLargePayload } from '../persistence/index.ts'
+import { decodeInSteps } from '../persistence/index.ts'
 import { LOCAL_ROUTE, movedSessionCheck, SessionRoutes, type SessionRoute } from './session-routes.ts'
 import { LONG_PATH, MANY_ANCESTORS, SlicedQueue } from './sliced-queue.ts'
 import type {
+  AcceptedWrite,
   ClientWrite,
   PipelineContext,
   RecordedDigests,
@@ -69,8 +70,8 @@ interface PendingRevalidation {
   readonly isClaimed: boolean | undefined
 }
 
-/** A request that was forwarded to the leader and has no transaction yet. */
-interface PendingRequest {
+/** A request that was forwarded to the leader, which is the accepted write once its transaction is applied: one object for both. */
+class ForwardedWrite implements AcceptedWrite {
   /** Its position among all requests. */
   readonly position: number
   readonly xid: number
@@ -79,6 +80,24 @@ interface PendingRequest {
   readonly forwardedAt: number
   /** The ascending indexes of the parts of a multi that get the result of create2. */
   readonly create2Parts: readonly number[]
+  /** Set before the callback is called. */
+  logged!: LoggedTxn
+
+  constructor(
+    position: number,
+    xid: number,
+    type: number,
+    callback: WriteCallback | undefined,
+    forwardedAt: number,
+    create2Parts: readonly number[],
+  ) {
+    this.position = position
+    this.xid = xid
+    this.type = type
+    this.callback = callback
+    this.forwardedAt = forwardedAt
+    this.create2Parts = create2Parts
+  }
 }
 
 const EMPTY = new Uint8Array(0)
@@ -102,7 +121,7 @@ const NONE: readonly number[] = []
 export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeline {
   readonly #options: LearnerPipelineOptions<L>
   readonly #digests: DigestHistory
-  readonly #pending = new SessionMap<PendingRequest[]>()
+  readonly #pending = new SessionMap<ForwardedWrite[]>()
   readonly #syncs = new RingBuffer<PendingSync | undefined>(undefined)
   #nextPosition = 0
   readonly #revalidations = new SessionMap<PendingRevalidation[]>()
@@ -111,7 +130,6 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   #outstanding = 0
   /** The large transaction that is being applied, and later packets of the leader. */
   readonly #applying: SlicedQueue
-  readonly #reader = new Reader()
   #hasEnded = false
 
   constructor(options: LearnerPipelineOptions<L>) {
@@ -247,12 +265,15 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   // Packets of the leader
 
-  /** Applies a committed transaction (COMMIT of a proposal, or INFORM). The payload must not change until it is applied. */
-  applyCommitted(zxid: Zxid, payload: Uint8Array): void {
-    if (this.#applying.isBusy) return this.#applying.add({ begin: () => this.#apply(zxid, payload) })
+  /**
+   * Applies a committed transaction (COMMIT of a proposal, or INFORM). `logged` is what the payload holds; undefined where it is large, and
+   * decoded in steps. The payload must not change until it is applied.
+   */
+  applyCommitted(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn | undefined): void {
+    if (this.#applying.isBusy) return this.#applying.add({ begin: () => this.#apply(zxid, payload, logged) })
     const { watchNotifier } = this.#options
     const visited = watchNotifier.ancestorsVisited
-    const steps = this.#apply(zxid, payload)
+    const steps = this.#apply(zxid, payload, logged)
     if (steps !== undefined) this.#applying.run(steps)
     else {
       const isCostly =
@@ -336,14 +357,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   ): void {
     const position = this.#nextPosition++
     const forwardedAt = this.#options.turnTime()
-    const request: PendingRequest = {
-      position,
-      xid,
-      type,
-      callback,
-      forwardedAt,
-      create2Parts,
-    }
+    const request = new ForwardedWrite(position, xid, type, callback, forwardedAt, create2Parts)
     const pending = this.#pending.get(sessionId)
     if (pending === undefined) this.#pending.set(sessionId, [request])
     else pending.push(request)
@@ -367,12 +381,10 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
   // Transactions
 
   /** Applies a committed transaction, or returns the steps of one that may be large. */
-  #apply(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
+  #apply(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn | undefined): Generator<void> | undefined {
     if (this.#hasEnded) return undefined
-    if (isLargePayload(payload)) return this.#decodeInSteps(zxid, payload)
+    if (logged === undefined) return this.#decodeInSteps(zxid, payload)
     const { tree, watchNotifier } = this.#options
-    const logged = this.#validate(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
-    if (logged === undefined) return undefined
     const { header, txn } = logged
     if (appliesInSteps(tree, txn, watchNotifier)) return this.#applyInSteps(logged)
     const request = this.#takeRequest(header.sessionId, header.cxid)
@@ -425,7 +437,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     }
   }
 
-  #applied(logged: LoggedTxn, request: PendingRequest | undefined, err: number): void {
+  #applied(logged: LoggedTxn, request: ForwardedWrite | undefined, err: number): void {
     const { tree, leader, stages, clock } = this.#options
     const { header, txn, digest } = logged
     this.#applySession(header.sessionId, txn, request?.callback)
@@ -444,19 +456,20 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
       if (stages.isSampled(header.zxid)) stages.appliedOfOther(header.zxid, clock.monotonic())
       return
     }
-    const { xid, type, callback, forwardedAt } = request
+    const { callback, forwardedAt } = request
     stages.proposed(header.zxid, forwardedAt)
     if (stages.isSampled(header.zxid)) stages.begun(header.zxid, forwardedAt)
-    callback.onApplied({ logged, xid, type, callback }, err)
+    request.logged = logged
+    callback.onApplied(request, err)
   }
 
-  #sessionRefused(id: SessionId, { callback }: PendingRequest): void {
+  #sessionRefused(id: SessionId, { callback }: ForwardedWrite): void {
     this.#routes?.remove(id)
     if (callback === undefined) this.#options.onUpgradeRefused(id)
   }
 
   /** Removes and returns the request that a transaction answers, if it came from this server. */
-  #takeRequest(sessionId: SessionId, xid: number): PendingRequest | undefined {
+  #takeRequest(sessionId: SessionId, xid: number): ForwardedWrite | undefined {
     const pending = this.#pending.get(sessionId)
     if (pending === undefined || pending[0]!.xid !== xid) return undefined
     this.#outstanding--
@@ -481,7 +494,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 }
 
 /** Returns a function that reports the parts of a multi as the client sent them: the transaction holds create2 as create. */
-function partCallback(txn: Txn, request: PendingRequest | undefined): PartCallback | undefined {
+function partCallback(txn: Txn, request: ForwardedWrite | undefined): PartCallback | undefined {
   if (txn.type !== OpCode.multi || request?.callback === undefined) return undefined
   const { callback, create2Parts } = request
   let index = 0

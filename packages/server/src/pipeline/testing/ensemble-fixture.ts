@@ -1,3 +1,4 @@
+import { Reader } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { SessionMap } from '../../core/session-map.ts'
 import {
@@ -6,9 +7,10 @@ import {
   type SessionPasswords,
   type SessionTable,
 } from '../../core/sessions/index.ts'
-import type { Zxid } from '../../core/types.ts'
+import type { LoggedTxn, Zxid } from '../../core/types.ts'
 import type { ForwardedRequest } from '../../core/zab/index.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
+import { decodeLoggedTxn, isLargePayload } from '../../persistence/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
@@ -16,6 +18,10 @@ import { PipelineFixture } from './pipeline-fixture.ts'
 import { test } from 'vitest'
 
 export const EPOCH: Zxid = 3 * 2 ** 32
+
+/** Returns what a learner has decoded of a payload when it is committed. */
+export const loggedIn = (payload: Uint8Array): LoggedTxn | undefined =>
+  isLargePayload(payload) ? undefined : decodeLoggedTxn(new Reader(payload))
 
 export interface EnsembleFixtureOptions {
   readonly localSessions?: boolean
@@ -243,7 +249,7 @@ export class EnsembleFixture {
     this.history.push({ zxid, payload })
     this.#committed = zxid
     for (const { fixture, fromLeader } of this.learners)
-      fromLeader.push(() => fixture.pipeline.applyCommitted(zxid, payload))
+      fromLeader.push(() => fixture.pipeline.applyCommitted(zxid, payload, loggedIn(payload)))
     this.leader.clientService.runTurn(() => this.leader.pipeline.commit(zxid))
   }
 
