@@ -533,6 +533,22 @@ describe('a packet splitter', () => {
     }
   })
 
+  it('gives each packet its own identities, and the same list to those that follow each other with the same ones', () => {
+    const one = [{ scheme: 'ip', id: '10.0.0.1' }]
+    const two = [
+      { scheme: 'ip', id: '10.0.0.12' },
+      { scheme: 'digest', id: 'a:b' },
+    ]
+    const long = [{ scheme: 'digest', id: 'x'.repeat(300) }]
+    const lists = [[], one, one, null, one, two, two, one, long, long, one, [], two.slice(0, 1)]
+    const bytes = lists.map((auth) => [...encode({ type: PacketType.request, zxid: -1, data: null, auth })])
+    const read = cut([Uint8Array.from(bytes.flat())]).map(({ auth }) => auth)
+    expect(read).toEqual(lists)
+    expect(read[2]).toBe(read[1])
+    expect(read[4]).toBe(read[1])
+    expect(read[6]).toBe(read[5])
+  })
+
   it('throws nothing but a ProtocolError for random bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 40 })), (chunks) => {

@@ -105,6 +105,8 @@ const HEAD_BYTES = 16
 /** Largest number of identities of a client; far above any real one. */
 const MAX_IDENTITIES = 1000
 const MAX_IDENTITY_BYTES = 1 << 20
+/** Longer lists of identities are not kept for the next packet. */
+const KEPT_IDENTITY_BYTES = 256
 
 /**
  * Splits the byte stream of the quorum port into packets. Packets have no length prefix, so only their fields tell where
@@ -131,6 +133,9 @@ export class PacketSplitter {
   #pauses = 0
   /** The bytes that were received while paused. */
   #rest: Uint8Array = new Uint8Array(0)
+  /** The last identities and their bytes, here those of an empty list: requests of one client, or of one host, follow each other. */
+  #identities: readonly Identity[] = []
+  #identityBytes: Uint8Array = new Uint8Array(4)
 
   constructor(options: PacketSplitterOptions) {
     this.#options = options
@@ -275,9 +280,19 @@ export class PacketSplitter {
     const type = reader.int()
     const zxid = reader.longNumber()
     const data = reader.buffer()
-    const auth = readIdentities(reader)
+    const auth = this.#readIdentities(reader)
     this.#isRaw = type === PacketType.snap && this.#options.raw !== undefined
     this.#options.packet(type, zxid, data, auth)
+  }
+
+  #readIdentities(reader: Reader): readonly Identity[] | null {
+    if (reader.skipIfEqual(this.#identityBytes)) return this.#identities
+    const start = reader.offset
+    const identities = readIdentities(reader)
+    if (identities === null || reader.offset - start > KEPT_IDENTITY_BYTES) return identities
+    // Not `slice`, which returns a view where the bytes are a Buffer of Node.
+    this.#identityBytes = new Uint8Array(reader.bytes.subarray(start, reader.offset))
+    return (this.#identities = identities)
   }
 }
 
