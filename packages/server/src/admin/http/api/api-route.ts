@@ -85,6 +85,25 @@ export function json(status: number, value: object, type = 'application/json'): 
   }
 }
 
+/**
+ * Returns the refusal of a request that changes something and has a parameter that its operation lacks, by which its caller may mean that
+ * less is done; undefined for others.
+ */
+export function refuseQuery(
+  { method, query = {} }: ApiRoute,
+  request: HttpRequest,
+): HttpResponse | undefined {
+  const unknown = [...request.query.keys()].find((name) => !Object.hasOwn(query, name))
+  if (method === 'GET' || unknown === undefined) return undefined
+  const known = Object.keys(query)
+  const expected = known.length === 0 ? 'no parameters' : known.join(' and ')
+  return problem(
+    400,
+    'The query is not understood',
+    `Expected ${expected}, got ${JSON.stringify(unknown.slice(0, 100))}.`,
+  )
+}
+
 /** Returns the answer of the service; 503 while the server serves no clients. */
 export function withService(
   { target }: ApiCall,

@@ -103,6 +103,25 @@ describe('the API', () => {
     })
   })
 
+  it.each([
+    ['POST', '/drain', '{"secs":30}'],
+    ['POST', '/stop-permit', '{"minutes":5}'],
+    ['POST', '/leader/transfer', '{"leader":2}'],
+    ['POST', '/cluster/finalize', '{"dryRun":true}'],
+    ['POST', '/cluster/finalize?dryRun=true', ''],
+    ['PUT', '/log-level', '{"level":"debug","for":60}'],
+    ['POST', '/members', '{"member":"4=zk4:2888:3888;2181","dry_run":true}'],
+    ['DELETE', '/members/4?dry-run=true', ''],
+  ])(
+    'refuses %s %s %s: its caller means something that the operation does not do',
+    async (method, path, body) => {
+      await start({ adminRoleAdmin: ['ip:127.0.0.1'] })
+      const { status, text } = await server.http.request(`/api/v1${path}`, { method, body })
+      expect([status, text]).toEqual([400, expect.stringContaining('Expected ')])
+      expect((await ask('/self')).body).toMatchObject({ draining: false, finalizedLevel: 0 })
+    },
+  )
+
   it('describes its operations', async () => {
     await start()
     const { body } = await ask('/openapi.json', 'GET', '10.0.0.1')

@@ -287,7 +287,7 @@ async function findingsOf({ answers }: ApiCall, server: ServerReport): Promise<H
 
 /** Starts a drain, in which connections are closed within `seconds`; none by default. */
 async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
-  const body = await readObject(request.body)
+  const body = await readObject(request.body, ['seconds', 'for'])
   const { seconds = 0, for: lasts } = body ?? {}
   if (
     body === undefined ||
@@ -309,14 +309,14 @@ const isDrainTime = (seconds: unknown): seconds is number =>
 // Log
 
 async function setLogLevel({ logger, request }: ApiCall): Promise<HttpResponse> {
-  const { level, seconds, part } = (await readObject(request.body)) ?? {}
+  const { level, seconds, part } = (await readObject(request.body, ['level', 'seconds', 'part'])) ?? {}
   const isTime =
     seconds === undefined || (typeof seconds === 'number' && seconds > 0 && seconds <= MAX_LEVEL_SECONDS)
   if (!isLogLevel(level) || !isTime)
     return problem(
       400,
       'The body is not understood',
-      `Expected {"level": one of ${LOG_LEVELS.join(', ')}, "seconds": n} with n up to ${MAX_LEVEL_SECONDS}, or without seconds.`,
+      `Expected {"level": one of ${LOG_LEVELS.join(', ')}, "part": a part, "seconds": n} with n up to ${MAX_LEVEL_SECONDS}, of which only level is needed.`,
     )
   if (part !== undefined && !isLogPart(part))
     return problem(
@@ -397,7 +397,10 @@ const PROBLEM = {
 
 function describeBody({ body, requires = [], bodyType = JSON_TYPE }: ApiRoute): object {
   if (body === undefined && bodyType === JSON_TYPE) return {}
-  const schema = body === undefined ? {} : { type: 'object', properties: body, required: requires }
+  const schema =
+    body === undefined
+      ? {}
+      : { type: 'object', properties: body, required: requires, additionalProperties: false }
   const required = body === undefined || requires.length > 0
   return { requestBody: { required, content: { [bodyType]: { schema } } } }
 }

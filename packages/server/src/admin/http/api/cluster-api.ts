@@ -175,7 +175,7 @@ const ZXID = /^0x[\da-f]{1,16}$/
 async function transfer(call: ApiCall): Promise<HttpResponse> {
   const { target, request } = call
   const { configuration, leader } = target
-  const body = await readObject(request.body)
+  const body = await readObject(request.body, ['to'])
   const { to } = body ?? {}
   if (body === undefined || !(to === undefined || isServerId(to)))
     return problem(

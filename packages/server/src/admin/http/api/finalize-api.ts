@@ -40,7 +40,7 @@ export const finalizeRoutes: readonly ApiRoute[] = [
 
 async function finalize(call: ApiCall): Promise<HttpResponse> {
   const { target, request } = call
-  const body = await readObject(request.body)
+  const body = await readObject(request.body, ['level'])
   const { level } = body ?? {}
   if (body === undefined || !(level === undefined || isLevel(level)))
     return badLevel('{"level": n}, or no body,')

@@ -5,30 +5,34 @@ const MAX_BODY_BYTES = 64 * 1024
 
 /**
  * Reads a body with a JSON object. Resolves to one of its members, a number from 0 to `max`; to `byDefault` without a body or the
- * member; and to undefined when the body is something else, or longer than 64 KiB.
+ * member; and to undefined when the body is something else, has another member, or is longer than 64 KiB.
  */
 export async function numberIn(
   body: HttpRequest['body'],
   member: string,
   { max, byDefault }: { readonly max: number; readonly byDefault: number | undefined },
 ): Promise<number | undefined> {
-  const object = await readObject(body)
+  const object = await readObject(body, [member])
   if (object === undefined) return undefined
   const value = object[member] ?? byDefault
   return typeof value === 'number' && value >= 0 && value <= max ? value : undefined
 }
 
-/** Reads a body with a JSON object. Resolves to it, to an empty one without a body, and to undefined when it is something else. */
+/**
+ * Reads a body with a JSON object. Resolves to it, to an empty one without a body, and to undefined when it is something else or has a
+ * member beside `known`, by which its caller may mean that less is done.
+ */
 export async function readObject(
   body: HttpRequest['body'],
+  known?: readonly string[],
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
   const text = await readBody(body)
   if (text === undefined) return undefined
   try {
     const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    const isKnown = known === undefined || Object.keys(value).every((name) => known.includes(name))
+    return isKnown ? (value as Record<string, unknown>) : undefined
   } catch {
     // The caller says what was expected.
     return undefined

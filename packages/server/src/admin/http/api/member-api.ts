@@ -71,7 +71,8 @@ interface Change {
 }
 
 async function add(call: ApiCall): Promise<HttpResponse> {
-  const { member, version, dryRun = false } = (await readObject(call.request.body)) ?? {}
+  const body = await readObject(call.request.body, ['member', 'version', 'dryRun'])
+  const { member, version, dryRun = false } = body ?? {}
   const isMember = typeof member === 'string' && member.length <= MAX_MEMBER && MEMBER.test(member)
   if (!isMember || !isVersion(version) || typeof dryRun !== 'boolean')
     return problem(
