@@ -55,7 +55,16 @@ export function defaults(given: GivenServerSettings = {}): ServerSettings {
     ...adminSecurityProblems(settings),
   ])
     problems.push(`\`${name}\` ${text}`)
-  if (ensemble !== undefined && !ensemble.members.has(settings.serverId))
+  // Its type does not keep a program in JavaScript from giving the text.
+  if (ensemble !== undefined && !((ensemble as { members?: unknown } | null)?.members instanceof Map))
+    problems.push(
+      `Expected \`ensemble\` to be a configuration, as parseConfiguration makes it of lines, got ${typeof ensemble}`,
+    )
+  else if (ensemble !== undefined && overrides.serverId === undefined)
+    problems.push(
+      `Expected \`serverId\`, the id of this server in \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got none`,
+    )
+  else if (ensemble !== undefined && !ensemble.members.has(settings.serverId))
     problems.push(
       `Expected \`serverId\` to be a member of \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got ${settings.serverId}`,
     )

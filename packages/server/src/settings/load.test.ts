@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { parseConfiguration } from '../core/quorum/index.ts'
 import { defaults, settingNames } from './defaults.ts'
 import { loadSettings } from './load.ts'
 import { formatFinding, type Environment } from './sources.ts'
@@ -63,6 +64,18 @@ describe('defaults', () => {
     expect(() => defaults({ minSessionTimeoutMs: 10, maxSessionTimeoutMs: 5 })).toThrow(RangeError)
     expect(() => defaults({ serverId: 255, extendedTypesEnabled: true })).toThrow('at most 254')
     expect(defaults({ serverId: 255, extendedTypesEnabled: false }).serverId).toBe(255)
+  })
+
+  test('a member has the id that it is given, not the default of a server alone', () => {
+    const lines = 'server.1=a:1:2\nserver.2=b:1:2'
+    const ensemble = parseConfiguration(lines)
+    expect(defaults({ ensemble, serverId: 2 })).toMatchObject({ ensemble, serverId: 2 })
+    expect(() => defaults({ ensemble })).toThrow(
+      'Expected `serverId`, the id of this server in `ensemble` (1, 2)',
+    )
+    expect(() => defaults({ ensemble: lines, serverId: 1 } as object)).toThrow(
+      'Expected `ensemble` to be a configuration, as parseConfiguration makes it of lines, got string',
+    )
   })
 })
 
