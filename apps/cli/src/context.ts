@@ -6,7 +6,7 @@ import { openSession, type SessionOptions } from './session/open.ts'
 import type { Client } from '@zabra/client'
 
 /** The options of the program, which every command accepts. */
-export interface GlobalOptions extends SessionOptions, Pick<AdminOptions, 'tls'> {
+export interface GlobalOptions extends SessionOptions, Pick<AdminOptions, 'tls' | 'token'> {
   readonly json: boolean
 }
 

@@ -120,10 +120,13 @@ function inheritSettings(command: Command, name = 'zabra'): void {
   }
 }
 
+/** The scheme of an identity of HTTP ports. No client port gets it: it is a secret, and such ports refuse its scheme. */
+const TOKEN = 'token'
+
 function resolveOptions(flags: Flags, io: Io): GlobalOptions {
   const environment = withContext(io.environment, flags.context, flags.server !== undefined)
   const identities = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
-  const auth = identities
+  const given = identities
     .filter((text) => text.trim() !== '')
     .map((text) => {
       const colon = text.indexOf(':')
@@ -134,6 +137,7 @@ function resolveOptions(flags: Flags, io: Io): GlobalOptions {
         )
       return { scheme: text.slice(0, colon), credential: text.slice(colon + 1) }
     })
+  const token = given.find(({ scheme }) => scheme === TOKEN)
   const tls = {
     trustStore: certificateStore(flags.ca ?? environment['ZABRA_CA'], environment['ZABRA_CA_PASSWORD']),
     keyStore: keyStore(flags, environment),
@@ -143,7 +147,8 @@ function resolveOptions(flags: Flags, io: Io): GlobalOptions {
   const login = resolveLogin(flags, { ...io, environment })
   return {
     server: flags.server ?? (environment['ZABRA_SERVER'] || DEFAULT_SERVER),
-    auth,
+    auth: given.filter(({ scheme }) => scheme !== TOKEN),
+    ...(token ? { token: token.credential } : {}),
     ...(login ? { login } : {}),
     timeoutMs: flags.timeout,
     tls,

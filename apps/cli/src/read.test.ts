@@ -117,6 +117,15 @@ describe('stat, getAcl, whoami, config and sync', () => {
     expect(out).toContain('digest: eve\n')
   })
 
+  it('a token, which is for HTTP ports, is sent to no client port', async () => {
+    const environment = { ZABRA_AUTH: 'token:hush\ndigest:eve:pw' }
+    expect(await stage.run(['whoami'], { environment })).toMatchObject({ code: 0, err: '' })
+    expect(await stage.run(['whoami', '--auth', 'token:hush'])).toMatchObject({
+      code: 0,
+      out: 'ip: 127.0.0.1\n',
+    })
+  })
+
   it('an identity without a scheme is refused, and the message does not contain it', async () => {
     const { code, err } = await stage.run(['whoami', '--auth', 'hush-hush'])
     expect(code).toBe(2)

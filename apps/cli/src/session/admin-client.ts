@@ -22,6 +22,7 @@ export interface AnswerLimit {
 }
 
 export interface AdminOptions extends Pick<SessionOptions, 'auth' | 'login' | 'timeoutMs'> {
+  readonly token?: string
   /** Certificates, for `https`. */
   readonly tls: {
     readonly trustStore?: CertificateStore | undefined
@@ -240,15 +241,14 @@ export class AdminClient {
     )
   }
 
-  /** The header of the identity: a SASL user, else the first digest identity. */
+  /** The header of the identity: a SASL user, else a token, else the first digest identity. */
   async #readAuthorization(): Promise<string | undefined> {
-    const { auth, login } = this.#options
+    const { auth, login, token } = this.#options
     if (login !== undefined) {
       const pair = `${login.user}:${await login.password()}`
       return `Basic ${Buffer.from(pair).toString('base64')}`
     }
-    const token = auth.find(({ scheme }) => scheme === 'token')
-    if (token !== undefined) return `Bearer ${token.credential}`
+    if (token !== undefined) return `Bearer ${token}`
     const digest = auth.find(({ scheme }) => scheme === 'digest')
     if (digest !== undefined) return `digest ${digest.credential}`
     return this.#options.tls.keyStore === undefined || this.url.protocol !== 'https:' ? undefined : 'x509'
