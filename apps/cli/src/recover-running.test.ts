@@ -74,6 +74,12 @@ const force = (...flags: string[]): Promise<RunResult> =>
   ).ended
 
 describe('zabra recover force on a member whose ensemble has a quorum', () => {
+  it('asks no server for one that runs on the folder itself', async () => {
+    const argv = ['recover', 'force', dataDirOf(1), '--members', '1', '--config', config]
+    const { code, out, err } = await new CommandRun(argv, undefined, { input: '' }).ended
+    expect([code, out, err]).toEqual([1, '', expect.stringContaining('in use by')])
+  })
+
   it('refuses, also with --yes, and names the members that serve', async () => {
     for (const flags of [[], ['--yes']]) {
       const { code, out, err } = await force(...flags)

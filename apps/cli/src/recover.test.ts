@@ -165,13 +165,14 @@ describe('zabra recover adopt', () => {
     return { split, logs }
   }
 
-  it('takes the folder of the logs from the zoo.cfg of the member', async () => {
+  it('takes the folder of the logs from the zoo.cfg of the member, as a server reads it', async () => {
     const { split, logs } = splitData('adopt-configured')
     // From before the logs were in a folder of their own.
     mkdirSync(join(split, 'version-2', 'set-aside'))
     writeFileSync(join(split, 'version-2', 'set-aside', '1.log.1'), '')
     const own = join(stage.folder, 'adopted.cfg')
-    writeFileSync(own, `dataDir=${split}\ndataLogDir=${logs}\nserver.1=127.0.0.1:1:2\n`)
+    const before = 'dataLogDir=/var/log/zookeeper'
+    writeFileSync(own, `dataDir=${split}\n${before}\ndataLogDir ${logs}\nserver.1=127.0.0.1:1:2\n`)
     const { code, err } = await run('recover', 'adopt', split, '--config', own, '--yes')
     expect([code, err]).toEqual([0, expect.stringContaining('add it there, and start it')])
     expect(readdirSync(join(logs, 'version-2'))).toEqual(['set-aside'])

@@ -10,9 +10,11 @@ import {
   snapshotsIn,
   verifierOf,
   VERSION_FOLDER,
+  type DatabaseLocation,
   type EnsembleConfiguration,
   type MemberState,
 } from '@zabra/server/files'
+import { parseProperties } from '@zabra/server/settings'
 import { silentLogger, type Disk } from '@zabra/runtime'
 import { InvalidArgumentError, Option } from 'commander'
 import { join, resolve } from 'node:path'
@@ -209,7 +211,7 @@ async function adopt(
   if (await isNew(io, folder))
     return print(io, `${folder} has no data: add the member to the recovered ensemble, and start it.`)
   const dataDir = await requireDataFolder(tools.disk, folder, ADVICE)
-  const configured = config === undefined ? undefined : foldersIn(readTextArg(config))
+  const configured = config === undefined ? undefined : foldersIn(valuesIn(readTextArg(config)))
   const dataLogDir = await logFolderOf(io, dataDir, logFolder, configured)
   if (yes !== true) {
     const { lastZxid, nodes } = await readMemberState({ dataDir, dataLogDir }, tools)
@@ -228,15 +230,27 @@ async function adopt(
 }
 
 async function force(
-  { io, options }: Context,
+  context: Context,
   folder: string,
   flags: ForceFlags,
   logFolder: string | undefined,
 ): Promise<void> {
-  const { members, config, yes } = flags
+  const { io } = context
   const dataDir = await requireDataFolder(io.platform.disk, folder, ADVICE)
-  const { configuration: known, clientPort = CLIENT_PORT, folders: configured } = readConfiguration(config)
-  const dataLogDir = await logFolderOf(io, dataDir, logFolder, configured)
+  const known = readConfiguration(flags.config)
+  const location = { dataDir, dataLogDir: await logFolderOf(io, dataDir, logFolder, known.folders) }
+  // Before the others are asked: while this server runs, its own ports answer.
+  await withDataLocks(io, location, () => forceLocked(context, location, flags, known))
+}
+
+/** Makes a member go on without the others, or explains it. No server runs on its folders. */
+async function forceLocked(
+  { io, options }: Context,
+  { dataDir, dataLogDir }: DatabaseLocation,
+  flags: ForceFlags,
+  { configuration: known, clientPort = CLIENT_PORT }: KnownConfiguration,
+): Promise<void> {
+  const { members, yes } = flags
   const { json } = options()
   const tools = toolsOf(io)
   const { lastZxid, nodes, configuration = known } = await readMemberState({ dataDir, dataLogDir }, tools)
@@ -265,9 +279,8 @@ async function force(
     )
     return
   }
-  const forced = await withDataLocks(io, { dataDir, dataLogDir }, () =>
-    forceMembers({ dataDir, dataLogDir }, members, { ...tools, random: io.platform.random, known }),
-  )
+  const location = { dataDir, dataLogDir }
+  const forced = await forceMembers(location, members, { ...tools, random: io.platform.random, known })
   const lines = [...forced.configuration.members.keys()]
   if (json)
     return printJson(io, {
@@ -402,13 +415,13 @@ interface KnownConfiguration {
   readonly folders?: SplitFolders
 }
 
-/** Returns the value of a key of a zoo.cfg; undefined without one. */
-const valueIn = (text: string, key: string): string | undefined =>
-  new RegExp(`^\\s*${key}\\s*[=:]\\s*(.*?)\\s*$`, 'm').exec(text)?.[1]
+/** Returns the values of a zoo.cfg by key, as a server reads them: the last one of a repeated key counts. */
+const valuesIn = (text: string): ReadonlyMap<string, string> =>
+  new Map(parseProperties(text).properties.map(({ key, value }) => [key, value]))
 
 /** Returns the folders of a zoo.cfg; undefined where it names none for the logs, or the same. */
-function foldersIn(text: string): SplitFolders | undefined {
-  const [dataDir, dataLogDir] = [valueIn(text, 'dataDir'), valueIn(text, 'dataLogDir')]
+function foldersIn(values: ReadonlyMap<string, string>): SplitFolders | undefined {
+  const [dataDir, dataLogDir] = [values.get('dataDir'), values.get('dataLogDir')]
   if (dataLogDir === undefined || resolve(dataLogDir) === resolve(dataDir ?? '')) return undefined
   return { dataDir, dataLogDir }
 }
@@ -416,14 +429,16 @@ function foldersIn(text: string): SplitFolders | undefined {
 /** Reads members, client port and folders of a zoo.cfg, or the members of a dynamic configuration file. */
 function readConfiguration(file: string | undefined): KnownConfiguration {
   if (file === undefined) return {}
-  const text = readTextArg(file)
-  const lines = text.split(/\r?\n/).filter((line) => /^\s*(?:server|group|weight)\.\d+\s*=/.test(line))
+  const values = valuesIn(readTextArg(file))
+  const lines = [...values]
+    .filter(([key]) => /^(?:server|group|weight)\.\d+$/.test(key))
+    .map((pair) => pair.join('='))
   if (lines.length === 0)
     throw new UsageError(
       `${file}: Expected lines server.N=…, got none. Name the file with the members (dynamicConfigFile).`,
     )
-  const port = /^\d{1,5}$/.exec(valueIn(text, 'clientPort') ?? '')?.[0]
-  const folders = foldersIn(text)
+  const port = /^\d{1,5}$/.exec(values.get('clientPort') ?? '')?.[0]
+  const folders = foldersIn(values)
   return {
     configuration: parseConfiguration(lines.join('\n')),
     ...(port === undefined ? {} : { clientPort: Number(port) }),
