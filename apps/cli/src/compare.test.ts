@@ -49,7 +49,8 @@ describe('zabra cluster compare', () => {
     ['', 9, 'no digest of the same transaction'],
     ['hash is not executed because it is not in the whitelist.\n', 9, 'Add it to 4lw.commands.whitelist'],
     ['This ZooKeeper instance is not currently serving requests\n', 20, 'is not serving'],
-    ['1: 2 garbage\nzz: 3\n', 9, 'no digest of the same transaction'],
+    ['1: 2 garbage\nzz: 3\n', 9, 'Name its client port'],
+    ['HTTP/1.1 400 Bad Request\r\n\r\n', 9, 'Name its client port'],
   ])('says what is missing in %j', async (text, exitCode, message) => {
     const { code, err } = await compare(stage.address, await answering(text))
     expect([code, err]).toEqual([exitCode, expect.stringContaining(message)])
