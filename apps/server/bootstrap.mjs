@@ -1,4 +1,4 @@
-// Entry of `npm start`: installs, builds the server and then runs it in this process.
+// Entry of `npm start`: installs, builds the server and the command line, and then runs the server in this process.
 // Old versions of Node must be able to parse this file, to print which version is needed: no syntax and no
 // module names newer than Node 12.17.
 import { spawn } from 'child_process'
@@ -86,7 +86,7 @@ async function start() {
   )
   await step(
     'Building',
-    pnpm(pinned, ['exec', 'turbo', 'run', 'build', '--filter=zabrad']),
+    pnpm(pinned, ['exec', 'turbo', 'run', 'build', '--filter=zabrad', '--filter=zabra']),
     'If the sources are unchanged, remove node_modules and run npm start again.',
   )
   // Resolve paths on the command line from the folder of the user; npm runs scripts in the root folder.

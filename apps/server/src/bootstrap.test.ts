@@ -23,6 +23,16 @@ describe('npm start', () => {
     },
   )
 
+  test('builds the programs that README.md runs in a checkout', () => {
+    const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+    const folders = new Set(read('README.md').match(/(?<=^node )apps\/\w+(?=\/dist\/main\.js)/gm))
+    expect(folders.size).toBeGreaterThan(0)
+    for (const folder of folders) {
+      const { name } = JSON.parse(read(`${folder}/package.json`)) as { name: string }
+      expect(read('apps/server/bootstrap.mjs')).toContain(`'--filter=${name}'`)
+    }
+  })
+
   test('has no syntax that Node 12 cannot parse', () => {
     const source = readFileSync(bootstrap, 'utf8').replace(/^\s*\/\/.*$/gm, '')
     expect(source).not.toMatch(/\?\.|\?\?|from 'node:|^await |#\w+ ?[=(]|\.at\(|replaceAll/m)
