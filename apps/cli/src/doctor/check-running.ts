@@ -16,6 +16,7 @@ export interface SelfAnswer {
 
 /** The answer of `GET /api/v1/cluster`. */
 export interface ClusterAnswer {
+  /** Negative without a quorum, null where groups make it depend on which voters fail. */
   readonly failuresLeft: number | null
   /** Absent in answers of older servers. */
   readonly clusterId?: string | null
@@ -66,7 +67,7 @@ export function* checkRunning(url: string, self: SelfAnswer, cluster: ClusterAns
     )
   if (
     cluster.members.length > 1 &&
-    cluster.failuresLeft === null &&
+    (cluster.failuresLeft ?? -1) < 0 &&
     !cluster.members.some(({ state }) => state === 'leader')
   )
     yield finding(

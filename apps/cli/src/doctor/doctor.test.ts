@@ -439,7 +439,8 @@ describe('checkRunning', () => {
       'member-down',
       'no-failure-left',
     ])
-    expect(await check(sound, null)).toEqual(['no-quorum'])
+    expect(await check(sound, -1)).toEqual(['no-quorum'])
+    expect(await check(sound, null), 'with groups').toEqual(['no-quorum'])
     expect(await check([...sound.slice(1), member(1, { state: 'leader' })], null)).toEqual([])
     expect(await check([...sound.slice(1), member(1, { softwareVersion: '2' })])).toEqual(['versions'])
     expect(await check(sound, 1, true, null)).toEqual(['cluster-id'])
