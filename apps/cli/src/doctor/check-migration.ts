@@ -175,6 +175,6 @@ export function migrationSteps(
     `${start}. ${ready}`,
     'Look at zabra status again: all members ok, with zxids that move together. Leave it so for as long as you like: members of both kinds work in one ensemble.',
     'Go on with the next member; the leader last.',
-    'To go back, at any step: stop Zabra on a member, start Apache ZooKeeper on the same folder.',
+    'To go back, at any step: stop Zabra on a member, run zabra doctor --downgrade on its folder, and start Apache ZooKeeper on it.',
   ]
 }
