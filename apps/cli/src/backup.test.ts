@@ -183,7 +183,7 @@ describe('zabra backup', () => {
     await succeed('backup', 'now', '--log-only', '--key-file', key)
     const folder = join(stage.folder, `partial-${number}`)
     const { code, err } = await run(['backup', 'get', folder])
-    expect([code, err]).toEqual([1, expect.stringContaining('got no key')])
+    expect([code, err]).toEqual([2, expect.stringContaining('got no key')])
     expect(readdirSync(folder)).toEqual([])
     await succeed('backup', 'get', folder, '--key-file', key)
     expect(readdirSync(folder)).toEqual(['version-2'])
@@ -236,7 +236,7 @@ describe('zabra backup', () => {
     await succeed('backup', 'verify', '--deep', '--key-file', key)
     const { code, err } = await run(['backup', 'get', join(stage.folder, 'sealed')])
     expect([code, err]).toEqual([
-      1,
+      2,
       expect.stringMatching(/is encrypted with the key \w{16}, got no key. Name its file/),
     ])
     writeFileSync(key, 'no key')

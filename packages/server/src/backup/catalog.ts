@@ -327,7 +327,7 @@ export async function openPiece(
   { piece, key: keyId }: Manifest,
 ): Promise<DiskReader> {
   if (keyId !== null && key === undefined)
-    throw new BackupError(
+    throw new BackupUsageError(
       `${piece.name} is encrypted with the key ${keyId}, got no key. Name its file with --key-file.`,
     )
   const own = key?.earlier?.find(({ id }) => id === keyId) ?? key
