@@ -100,6 +100,26 @@ describe('SlicedAnswers', () => {
     expect(lengths).toHaveLength(25)
     expect(Math.max(...turns.map((made, i) => made - (turns[i - 1] ?? 0)))).toBeLessThanOrEqual(8)
   })
+
+  it('makes thirty-two chunks in an iteration of the event loop where many answers end at once', async () => {
+    const { clock, due } = stepClock()
+    const answers = new SlicedAnswers(clock)
+    let ended = 0
+    const reading = Array.from({ length: 100 }, async () => {
+      for await (const chunk of answers.chunksOf(['', 'the last line'])) expect(chunk).toBe('the last line')
+      ended++
+    })
+    await untilMicrotasksEnd()
+    const turns = [ended]
+    while (due.length > 0) {
+      due.shift()!()
+      await untilMicrotasksEnd()
+      turns.push(ended)
+    }
+    await Promise.all(reading)
+    // The turn after the sockets is of the same iteration.
+    expect(turns).toEqual([32, 32, 64, 96, 100, 100])
+  })
 })
 
 it('presentIn ends with the last element that was there, though each one that is passed is added again', () => {
