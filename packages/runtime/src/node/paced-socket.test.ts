@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
-import { afterEach, expect, it, vi } from 'vitest'
-import { PacedSocket, SLICE_BYTES } from './paced-socket.ts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { ENDS_PER_TURN, PacedSocket, SLICE_BYTES } from './paced-socket.ts'
 
 const sockets: { destroy(): unknown }[] = []
 let server: Server | undefined
@@ -189,4 +189,60 @@ it('what a peer sends before its end is passed on after a pause where the other 
   paced.resume()
   await closed
   expect(text).toBe('body')
+})
+
+describe('many connections that are closed at once', () => {
+  /** Takes the turns of the event loop. Returns a function that runs them, and returns how many of some events there were in each. */
+  function takeTurns(): (events: () => number) => Promise<number[]> {
+    const due: (() => void)[] = []
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+    vi.spyOn(globalThis, 'setImmediate').mockImplementation(((turn: () => void) => due.push(turn)) as never)
+    return async (events) => {
+      const counts: number[] = []
+      for (let before = events(); due.length > 0; before = events()) {
+        due.shift()!()
+        await new Promise<void>((resolve) => process.nextTick(resolve))
+        counts.push(events() - before)
+      }
+      return counts
+    }
+  }
+
+  it.each([
+    ['ends', 'end', (peer: Socket): void => void peer.end()],
+    ['failures', 'error', (peer: Socket): void => void peer.resetAndDestroy()],
+  ] as const)('have their %s passed on in a few turns, some in each', async (_, event, close) => {
+    const pairs: Awaited<ReturnType<typeof pair>>[] = []
+    for (let i = 0; i < 2 * ENDS_PER_TURN + 3; i++) pairs.push(await pair())
+    let passed = 0
+    for (const [, paced] of pairs)
+      paced
+        .resume()
+        .on('error', () => {})
+        .on(event, () => passed++)
+    for (let i = 0; i < 10; i++) await nextTurn()
+    const runTurns = takeTurns()
+    const arrived = pairs.map(
+      ([, { source }]) =>
+        new Promise((resolve) => void source.on(event === 'end' ? 'end' : 'close', resolve)),
+    )
+    for (const [peer] of pairs) close(peer)
+    await Promise.all(arrived)
+    expect(passed).toBe(0)
+    const counts = await runTurns(() => passed)
+    expect(counts.filter((count) => count > 0)).toEqual([ENDS_PER_TURN, ENDS_PER_TURN, 3])
+  })
+
+  it('say why they failed, also where a write has failed before that was passed on', async () => {
+    const [peer, paced] = await pair()
+    const failed = once(paced.resume(), 'error') as Promise<[NodeJS.ErrnoException]>
+    for (let i = 0; i < 10; i++) await nextTurn()
+    const runTurns = takeTurns()
+    const lost = new Promise((resolve) => paced.source.on('close', resolve))
+    peer.resetAndDestroy()
+    await lost
+    paced.write('x')
+    expect((await failed)[0].code).toBe('ECONNRESET')
+    await runTurns(() => 0)
+  })
 })

@@ -9,8 +9,16 @@ const LEAST_SLICE_BYTES = 128
 /** Milliseconds of one turn of the event loop for what all paced sockets have received. */
 const TURN_MS = 2
 
+/**
+ * Sockets of which the end, or the failure, is passed on in one turn: what their readers do then takes 0.1 ms for a WebSocket, most of
+ * it after the step. Five hundred that a proxy closed at once took 56 ms.
+ */
+export const ENDS_PER_TURN = 16
+
 /** Passes on slices of sockets, and opens them. */
 const slices = new TurnQueue(TURN_MS)
+/** Passes on their ends. */
+const ends = new TurnQueue(TURN_MS, ENDS_PER_TURN)
 
 /**
  * Passes on what a socket receives in slices that share the time of a turn with those of other sockets. Node reads 64 KiB at once, and
@@ -26,6 +34,8 @@ export class PacedSocket extends WrappedSocket {
   hasRequests = false
   /** Whether the reader has asked for bytes, and none were there. */
   #awaitsBytes = false
+  /** Why the socket has failed. */
+  #failure: Error | undefined
 
   /** Passes on a slice, which the reader reads in this call if it is not paused. */
   readonly #passSlice: Step = () => {
@@ -62,7 +72,7 @@ export class PacedSocket extends WrappedSocket {
       this.#awaitsBytes = false
       slices.run(this.#passSlice)
     })
-    source.on('end', this.passEnd)
+    source.on('end', () => ends.runLater(this.passEnd))
     source.on('timeout', () => this.emit('timeout'))
   }
 
@@ -89,9 +99,20 @@ export class PacedSocket extends WrappedSocket {
     }
   }
 
+  protected override lost(error?: Error): void {
+    if (this.destroyed) return
+    this.#failure ??= error
+    ends.runLater(this.#passLoss)
+  }
+
+  readonly #passLoss: Step = () => void this.destroy(this.#failure)
+
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     slices.drop(this.#passSlice)
-    super._destroy(error, done)
+    ends.drop(this.passEnd)
+    ends.drop(this.#passLoss)
+    // A write may have failed because the socket has, whose failure says why.
+    super._destroy(error && (this.#failure ?? error), done)
   }
 }
 

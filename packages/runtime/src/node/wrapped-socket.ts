@@ -14,11 +14,16 @@ export abstract class WrappedSocket extends Duplex {
     this.source = source
     // It would close at its end, while what it has received before waits for the reader.
     source.allowHalfOpen = true
-    source.on('error', (error) => this.destroy(error))
+    source.on('error', (error) => this.lost(error))
     source.on('close', () => {
       // After both sides have ended, Node closes the stream once its reader has read the rest.
-      if (!source.readableEnded || !source.writableFinished) this.destroy()
+      if (!source.readableEnded || !source.writableFinished) this.lost()
     })
+  }
+
+  /** Closes the stream: the socket has failed, or is closed. */
+  protected lost(error?: Error): void {
+    this.destroy(error)
   }
 
   get remoteAddress(): string | undefined {
