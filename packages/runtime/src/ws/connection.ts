@@ -59,6 +59,8 @@ export class WebSocketConnection implements Connection {
   #closed = false
   #isDestroyed = false
   readonly #partial = new PartialMessage()
+  /** Whether the peer has broken the protocol: what it had sent of a message is held until it leaves, and what comes then is dropped. */
+  #hasFailed = false
   /** With it, frames are followed by `#received`, once for all of a chunk. */
   readonly #socket: ChunkSource | undefined
   /** The last ping of a chunk, which is answered at its end. */
@@ -83,7 +85,10 @@ export class WebSocketConnection implements Connection {
     this.tls = tls
     webSocket.binaryType = 'nodebuffer'
     webSocket.on('message', (data: Buffer, isBinary) => this.#message(data, isBinary))
-    webSocket.on('error', (error) => (this.#cause ??= error))
+    webSocket.on('error', (error) => {
+      this.#cause ??= error
+      this.#hasFailed = true
+    })
     webSocket.on('close', (code) => this.#closedBy(code))
     webSocket.on('ping', (data: Buffer) => this.#pinged(data))
     webSocket.on('pong', () => (this.#isAlive = true))
@@ -144,6 +149,7 @@ export class WebSocketConnection implements Connection {
     const ping = this.#ping
     this.#ping = undefined
     if (ping !== undefined) this.#answer(ping)
+    if (this.#hasFailed) return
     this.#partial.push(chunk)
     if (this.#partial.byteSize > 0 && !this.#hasEnded) this.#events?.held?.()
   }

@@ -176,6 +176,16 @@ describe('a WebSocket listener', () => {
       expect(probe.closed?.cause?.message).toMatch(/Too many message fragments/)
     })
 
+    it('nothing that comes after a message with too many fragments, since it is dropped', async () => {
+      const server = await serve()
+      const raw = await rawWebSocket(server.port)
+      const probe = await server.next()
+      raw.write(Buffer.concat([frame(0x02, [1]), Buffer.alloc(7 * 20_000, frame(0x00, [1]))]))
+      await probe.until(() => probe.closed !== undefined)
+      expect(probe.closed?.cause?.message).toMatch(/Too many message fragments/)
+      expect(probe.connection.heldBytes).toBeLessThan(100_000)
+    })
+
     it('tiny messages that come while it is paused', async () => {
       const server = await serve()
       const raw = await rawWebSocket(server.port)
