@@ -14,6 +14,8 @@ export interface Ports {
 const FLOOD_BYTES = 1 << 20
 /** Connections that send them at once; fewer than `maxClientCnxns`. */
 const AT_ONCE = 50
+/** Connections that are closed at once. */
+const CLOSED_AT_ONCE = 500
 /** How long a row waits for connections that are not closed. */
 const WAIT_MS = 1500
 
@@ -44,6 +46,21 @@ async function send(port: number, head: string, bytes: Buffer, connections = 1):
   }
   await Promise.all(left)
   for (const socket of sockets) socket.destroy()
+}
+
+/** Opens connections, some at a time, each with a request that is answered, and closes all of them at once. */
+async function closeTogether(port: number, request: string, close: (socket: Socket) => void): Promise<void> {
+  const sockets: Socket[] = []
+  while (sockets.length < CLOSED_AT_ONCE) {
+    const some = await Promise.all(Array.from({ length: AT_ONCE }, () => open(port)))
+    const answered = some.map((socket) => once(socket, 'data'))
+    for (const socket of some) socket.write(request)
+    await Promise.all(answered)
+    sockets.push(...some)
+  }
+  const left = sockets.map(closed)
+  for (const socket of sockets) close(socket)
+  await Promise.all(left)
 }
 
 const repeated = (part: Buffer | string, bytes = FLOOD_BYTES): Buffer =>
@@ -111,6 +128,12 @@ async function measureWebSocket(measure: Measure, { webSocket }: Ports): Promise
   }
   await measure('a request over HTTP in chunks of a byte to the WebSocket port', () =>
     send(webSocket, postHead, repeated('1\r\nx\r\n')),
+  )
+  await measure(`${CLOSED_AT_ONCE} WebSockets that are closed at once`, () =>
+    closeTogether(webSocket, upgrade, (socket) => void socket.end()),
+  )
+  await measure(`${CLOSED_AT_ONCE} WebSockets that are reset at once`, () =>
+    closeTogether(webSocket, upgrade, (socket) => void socket.resetAndDestroy()),
   )
 }
 
