@@ -264,9 +264,12 @@ export class ElectionSimulation {
         return this.#takeRole(node, work.vote.leader, input.type === 'timeout')
       case 'connect':
         return
-      case 'configure':
       case 'warn':
-        throw new Error(`Unexpected work of ${node.id}: ${JSON.stringify(work)}`)
+        // One that was elected in vain, which its logged configuration keeps from leading, says so.
+        if (node.proposed !== undefined) return this.#note(`${node.id} warns: ${work.message}`)
+        throw unexpected(node, work)
+      case 'configure':
+        throw unexpected(node, work)
     }
   }
 
@@ -384,3 +387,6 @@ export class ElectionSimulation {
     if (!node.isEstablished && this.#clock.monotonic() >= node.deadline) this.#look(node)
   }
 }
+
+const unexpected = ({ id }: SimulatedServer, work: ElectionWork): Error =>
+  new Error(`Unexpected work of ${id}: ${JSON.stringify(work)}`)
