@@ -81,7 +81,9 @@ export class ElectionDriver {
         return this.#log.log('warn', `${message} ${from}`, { peer: from, reason }, message)
       }
       if (notice !== undefined) return
-      this.step({ type: 'notification', from, notification: decodeNotification(payload), isAuthenticated })
+      const notification = decodeNotification(payload)
+      const isForeign = said === undefined
+      this.step({ type: 'notification', from, notification, isAuthenticated, isForeign })
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       const facts = { peer: from, bytes: payload.length, reason: error.message }

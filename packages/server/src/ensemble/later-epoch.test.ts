@@ -74,6 +74,38 @@ it('a member that has accepted a later epoch follows without a vote, and votes a
   expect([ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([5, 'following'])
 })
 
+it('a member that could follow only without a vote joins a leader without followers once, and votes in the next election', async () => {
+  const { ensemble, id } = await startWithout(4, 1)
+  await write(ensemble, '/a')
+  // The leader has lost its only follower, and does not know yet.
+  ensemble.member(2).silence()
+  let attempts = 0
+  vi.spyOn(ensemble, 'isCut').mockImplementation((from, port) => {
+    if (from === id && port === 2003) attempts++
+    return port % 1000 === 2 || from === 2
+  })
+  await ensemble.member(id).start()
+  await ensemble.advance(2500)
+  expect([ensemble.server(3).role, ensemble.server(id).role, attempts]).toEqual(['leading', 'looking', 1])
+  await ensemble.until('the member to follow', () => ensemble.server(id).serving, 8000)
+  expect([ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([5, 'following'])
+  expect(await read(ensemble, id, '/a')).toEqual(['1:0', '2:0'])
+})
+
+it('a member whose leader has refused it votes when that one is elected again, in the same epoch as before', async () => {
+  const { ensemble, id } = await startWithout(4, 1)
+  const isCut = ensemble.isCut.bind(ensemble)
+  vi.spyOn(ensemble, 'isCut').mockImplementation((from, port) => {
+    // The leader loses its only follower while this member joins it.
+    if (from === id && port === 2003) ensemble.cut(2)
+    return isCut(from, port)
+  })
+  await ensemble.member(id).start()
+  await ensemble.until('the member to follow', () => ensemble.server(id).serving, 5000)
+  expect(ensemble.lines.join('\n')).toContain('is before the accepted epoch 4')
+  expect([ensemble.server(3).epoch, ensemble.server(id).role]).toEqual([5, 'following'])
+})
+
 it('a member without a vote gets one when leadership is handed over, though the others are no quorum without it', async () => {
   const { ensemble, id } = await startWithout(900, 1)
   await write(ensemble, '/a')

@@ -1,7 +1,7 @@
 import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import { RestoreRefusal, RestoreUndecided, type HealthCheck, type TransferResult } from '../admin/index.ts'
-import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
+import { UNTRUSTED_ZXID, type LeaderTerm, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { copyConfigurationNode, type Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
@@ -58,9 +58,11 @@ export class RoleManager {
   #lookingSince = 0
   /** When the last election was decided, on the monotonic clock. */
   #electedAt = -Infinity
-  /** The leader that this member can only follow without a vote, and the epoch of that leader. */
-  #earlier: { readonly leader: ServerId; readonly epoch: number } | undefined
-  /** The learner roles under one leader, in a row, that ended before they were synced. */
+  /** The round of the last election that was decided. */
+  #electedIn = 0
+  /** The term of a leader that this member can only follow without a vote, and the epoch of that leader. */
+  #earlier: (LeaderTerm & { readonly epoch: number }) | undefined
+  /** The learner roles in a row that ended before they were synced, and the leader of the last one. */
   #refusals: { readonly leader: ServerId; readonly count: number } | undefined
   /** The data with which this server has left a role, as a leader. */
   #replacement: AwaitedReplacement | undefined
@@ -458,14 +460,16 @@ export class RoleManager {
     const { database, membership } = this.#context
     this.#state = 'looking'
     const avoid = this.#avoidedLeader()
+    const withoutVote = this.#earlier
     this.#election?.step({
       type: 'look',
       state: { zxid, epoch: database.epochs.current, ...membership.configurations },
       ...(avoid === undefined ? {} : { avoid }),
+      ...(withoutVote === undefined ? {} : { withoutVote }),
     })
   }
 
-  /** Returns a leader that has refused this member repeatedly, and for how long not to join it: longer after each refusal. */
+  /** Returns the leader that was the last to refuse this member repeatedly, and for how long not to join it: longer after each refusal. */
   #avoidedLeader(): { readonly leader: ServerId; readonly forMs: number } | undefined {
     if (this.#refusals === undefined || this.#refusals.count <= FREE_ATTEMPTS) return undefined
     const { leader, count } = this.#refusals
@@ -484,11 +488,13 @@ export class RoleManager {
   #onElected({ state, vote }: Elected): void {
     this.#electedAt = this.#context.platform.clock.monotonic()
     this.#context.stats.ensemble.electionTime.add(this.#electedAt - this.#lookingSince)
-    const { leader, epoch } = vote
+    const { leader, epoch, round } = vote
+    this.#electedIn = round
     const earlier = this.#earlier
-    this.#earlier = undefined
-    if (state === 'leading' || earlier?.leader !== leader || earlier.epoch !== epoch)
-      return this.#enterRole(state, leader)
+    // In its next term, which begins with the same epoch, the leader needs the vote of this member for a later one.
+    const isTerm = earlier?.leader === leader && earlier.round === round
+    if (!isTerm) this.#earlier = undefined
+    if (state === 'leading' || !isTerm || earlier.epoch !== epoch) return this.#enterRole(state, leader)
     const { accepted } = this.#context.database.epochs
     const message =
       'This server has accepted a later epoch than that of the leader. It follows without a vote until it takes part in an election'
@@ -648,9 +654,9 @@ export class RoleManager {
 
   /** Records that a leader was left before this member was synced with it. */
   #noteRefusal(leader: ServerId, { earlierEpoch }: RoleExit): void {
-    if (earlierEpoch !== undefined) this.#earlier = { leader, epoch: earlierEpoch }
-    const count = this.#refusals?.leader === leader ? this.#refusals.count + 1 : 1
-    this.#refusals = { leader, count }
+    if (earlierEpoch !== undefined) this.#earlier = { leader, round: this.#electedIn, epoch: earlierEpoch }
+    // Those of all leaders: two of them may refuse this member in turns.
+    this.#refusals = { leader, count: (this.#refusals?.count ?? 0) + 1 }
   }
 
   /** Enters the role under the leader that a committed change of the configuration designates. */

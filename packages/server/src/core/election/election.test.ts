@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfiguration, printConfiguration } from '../quorum/index.ts'
+import { parseConfiguration, printConfiguration, type EnsembleConfiguration } from '../quorum/index.ts'
 import { NO_VALUE, type ElectionState, type Notification, type PeerState, type Vote } from './index.ts'
 import { ElectionHarness, ensemble, vote } from './testing/election-harness.ts'
 import { isSameVote, type ReceivedVote } from './vote.ts'
@@ -541,11 +541,16 @@ describe('a leader that lacks one follower for its quorum', () => {
     }
   })
 
-  it('is not joined without a follower', () => {
-    const three = ensemble([1, 2, 3])
-    const harness = new ElectionHarness(2).look({ active: three })
-    const leader = { state: 'leading', configuration: printConfiguration(three) } as const
-    expect(harness.receive(3, { ...leader, vote: vote(3, 1, 0x60, 2) }).otherWork).toEqual([])
+  it('is not joined by a server that has no vote with it, before its next term', () => {
+    const withoutVote = { leader: 3, round: 1 }
+    const state = { zxid: 0x60, epoch: 2, active: four }
+    const harness = new ElectionHarness(2).step({ type: 'look', state, withoutVote })
+    harness.receive(5, { state: 'following', vote: elected })
+    expect(harness.receive(3, { state: 'leading', vote: elected, configuration }).otherWork).toEqual([])
+    const next = { ...elected, round: 2 }
+    expect(harness.receive(3, { state: 'leading', vote: next, configuration }).otherWork).toEqual([
+      'following 3',
+    ])
   })
 
   it('is not joined by the server itself, which others follow in another round', () => {
@@ -553,6 +558,74 @@ describe('a leader that lacks one follower for its quorum', () => {
     const late = vote(3, 6, 0x60, 2)
     for (const from of [2, 5]) harness.receive(from, { state: 'following', vote: late, configuration })
     expect(harness.election.state).toBe('looking')
+  })
+})
+
+describe('a leader without a follower', () => {
+  const three = ensemble([1, 2, 3])
+  const four = ensemble([1, 2, 3, 4])
+  const leading = (active: EnsembleConfiguration, round = 1): Partial<Notification> & { vote: Vote } => ({
+    state: 'leading',
+    vote: vote(3, round, 0x60, 2),
+    configuration: printConfiguration(active),
+  })
+  const look = (active: EnsembleConfiguration): ElectionHarness =>
+    new ElectionHarness(1).look({ zxid: 0x60, epoch: 2, active })
+
+  it('is joined by a voter that did not reach it in time, which has waited for others to vote with', () => {
+    const harness = look(three).receive(3, { vote: vote(3, 1, 0x60, 2) })
+    expect(harness.setReachable(2, false).otherWork).toEqual(['following 3'])
+    harness.look({ zxid: 0x60, epoch: 2, active: three })
+    expect(harness.receive(3, leading(three)).otherWork).toEqual([])
+    expect(harness.timeout('resend').sent).toEqual(['2: looking 1@2 60 2', '3: looking 1@2 60 2'])
+    expect(harness.receive(3, leading(three)).otherWork).toEqual(['following 3'])
+    expect(harness.election.round).toBe(1)
+  })
+
+  it('is not joined while those that look are a quorum', () => {
+    const harness = look(three).look({ zxid: 0x60, epoch: 2, active: three })
+    harness.receive(2, { vote: vote(2, 1, 0x60, 2) }).timeout('resend')
+    expect(harness.receive(3, leading(three)).otherWork).toEqual([])
+    harness.setReachable(2, false)
+    expect(harness.receive(3, leading(three)).otherWork).toEqual(['following 3'])
+  })
+
+  it('is joined by two of four voters that look, while the fourth one is down', () => {
+    const harness = look(four).receive(2, { vote: vote(2, 1, 0x60, 2) })
+    expect(harness.receive(3, leading(four)).otherWork).toEqual([])
+    harness.timeout('resend')
+    expect(harness.receive(3, leading(four)).otherWork).toEqual(['following 3'])
+  })
+
+  it('is not joined where another voter is needed that does not look, has gone, has a role, or does not join it', () => {
+    const other = { vote: vote(2, 1, 0x60, 2) }
+    const cases: [string, (harness: ElectionHarness) => void][] = [
+      ['silent', () => {}],
+      ['gone', (harness) => harness.receive(2, other).setReachable(2, false)],
+      ['with a role', (harness) => harness.receive(2, other).receive(2, { ...other, state: 'leading' })],
+      ['has more', (harness) => harness.receive(2, { vote: vote(2, 1, 0x61, 2) })],
+      ['does not trust its data', (harness) => harness.receive(2, { vote: vote(2, 1, -1, 2) })],
+      [
+        'of Apache ZooKeeper',
+        (harness) => {
+          const notification = { state: 'looking', version: 2, ...other } as const
+          harness.step({ type: 'notification', from: 2, notification, isForeign: true })
+        },
+      ],
+    ]
+    for (const [name, prepare] of cases) {
+      const harness = look(four)
+      prepare(harness)
+      harness.timeout('resend')
+      expect(harness.receive(3, leading(four)).otherWork, name).toEqual([])
+    }
+  })
+
+  it('is not joined by a server without a vote, however many look', () => {
+    const active = ensemble([1, 2, 3], 'server.4=h4:2888:3888:observer')
+    const harness = new ElectionHarness(4).look({ zxid: 0x60, epoch: 2, active })
+    harness.receive(2, { vote: vote(2, 1, 0x60, 2) }).timeout('resend')
+    expect(harness.receive(3, leading(active)).otherWork).toEqual([])
   })
 })
 
@@ -814,6 +887,14 @@ describe('a server whose leader refuses it', () => {
     const harness = look()
     harness.receive(3, { state: 'following', vote: vote(2, 8) })
     expect(harness.receive(2, { state: 'leading', vote: vote(2, 8) }).otherWork).toEqual(['following 2'])
+  })
+
+  it('joins no other leader meanwhile that no quorum follows', () => {
+    const harness = look().timeout('resend')
+    const configuration = printConfiguration(ensemble([1, 2, 3]))
+    const leading = { state: 'leading', vote: vote(2, 8), configuration } as const
+    expect(harness.receive(2, leading).otherWork).toEqual([])
+    expect(harness.timeout('avoid').receive(2, leading).otherWork).toEqual(['following 2'])
   })
 })
 

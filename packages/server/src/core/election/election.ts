@@ -14,12 +14,12 @@ import {
 import { RingBuffer } from '../ring-buffer.ts'
 import { MAX_ROUND, type Notification } from './notification.ts'
 import type {
-  AvoidedLeader,
   Configurations,
   ElectionInput,
   ElectionOptions,
   ElectionState,
   ElectionWork,
+  LeaderTerm,
 } from './types.ts'
 import {
   isConfirmedLeader,
@@ -34,6 +34,13 @@ import {
   type PeerState,
   type Vote,
 } from './vote.ts'
+
+type Received = Extract<ElectionInput, { type: 'notification' }>
+
+/** The last vote of a voter that looks. */
+interface LookingVote extends Vote {
+  readonly isForeign: boolean
+}
 
 /** Servers to which the last reply is remembered; any id may ask where servers may join. */
 const MAX_REPLIES = 1000
@@ -86,12 +93,16 @@ export class Election {
    * configuration of this server, or the one that this server has logged.
    */
   readonly #inRole = new Map<ServerId, ReceivedVote>()
+  /** Votes of voters whose last notification says that they look and trust their data, of any round. */
+  readonly #looking = new Map<ServerId, LookingVote>()
   /** Voters that have sent a round far beyond that of this server. */
   readonly #farAhead = new Set<ServerId>()
   /** The texts of newer configurations that voters have sent, until a quorum has sent the same. */
   readonly #newerConfigurations = new Map<ServerId, string>()
   /** A leader that has refused this server repeatedly. */
   #avoided: ServerId | undefined
+  /** A leader with which this server has no vote. */
+  #withoutVote: LeaderTerm | undefined
   #notificationIntervalMs: number
   /** How often the vote was sent to all again. */
   #resends = 0
@@ -136,15 +147,14 @@ export class Election {
    */
   step(input: ElectionInput): void {
     if (input.type === 'reachability') this.#setReachable(input.to, input.isReachable)
-    else if (input.type === 'look') this.#look(input.state, input.avoid)
+    else if (input.type === 'look') this.#look(input)
     else if (this.#own !== undefined) this.#dispatch(input)
   }
 
   #dispatch(input: Exclude<ElectionInput, { type: 'look' | 'reachability' }>): void {
     switch (input.type) {
       case 'notification':
-        if (input.from !== this.#options.self)
-          this.#receive(input.from, input.notification, input.isAuthenticated === true)
+        if (input.from !== this.#options.self) this.#receive(input)
         return
       case 'timeout':
         if (!this.#isRunning) return
@@ -170,19 +180,21 @@ export class Election {
   }
 
   /** Starts an election: the next round, with a vote for this server, sent to all voters. */
-  #look(own: ElectionState, avoid?: AvoidedLeader): void {
+  #look({ state: own, avoid, withoutVote }: Extract<ElectionInput, { type: 'look' }>): void {
     this.#own = own
     this.#configure(own)
     this.#state = 'looking'
     this.#isRunning = true
     this.#outOfElection.clear()
     this.#inRole.clear()
+    this.#looking.clear()
     this.#newerConfigurations.clear()
     this.#warnedAbout.clear()
     this.#vainRounds = 0
     this.#lastVainRound = -1
     this.#stopFinalizing()
     this.#avoided = avoid?.leader
+    this.#withoutVote = withoutVote
     if (avoid !== undefined) this.#work.push({ do: 'start', timer: 'avoid', afterMs: avoid.forMs })
     this.#beginRound()
   }
@@ -239,7 +251,7 @@ export class Election {
 
   // Notifications, before they count
 
-  #receive(from: ServerId, notification: Notification, isAuthenticated: boolean): void {
+  #receive({ from, notification, isAuthenticated = false, isForeign = false }: Received): void {
     if (this.#adoptConfiguration(from, notification, isAuthenticated)) return
     const isLooking = notification.state === 'looking'
     // quorum-protocol 5.2 rule 2: a looking non-voter gets a reply and does not count.
@@ -250,6 +262,9 @@ export class Election {
     // a worse candidate: it may have received this vote while it had a role, and would get it again only after a timeout.
     if (isLooking && this.#isBehind(notification.vote)) this.#reply(from, notification.vote)
     if (isLooking) this.#inRole.delete(from)
+    if (isLooking && notification.vote.zxid !== UNTRUSTED_ZXID)
+      this.#looking.set(from, { ...notification.vote, isForeign })
+    else this.#looking.delete(from)
     if (this.#isRunning) this.#count(from, notification)
   }
 
@@ -524,21 +539,46 @@ export class Election {
 
   /**
    * Returns whether the leader of a vote leads, and has a quorum once this server follows it too. A voter may have changed its vote
-   * after another server was elected with it. Where neither those that follow nor those that look are a quorum, the two groups would
-   * otherwise elect leaders in turns, each when the other one gives up, and none would get its quorum. One server alone does not
-   * draw this one: there must be a follower, or the leader must have the configuration in force that this server has logged: it does
-   * not elect a candidate which that does not name, while this server may prefer such a one. The leader must not lack what this server
-   * has, since it would refuse it.
+   * after another server was elected with it, or may not have reached that one in time. Where neither those that follow nor those that
+   * look are a quorum, the two groups would otherwise elect leaders in turns, each when the other one gives up, and none would get its
+   * quorum. It is safe since following a leader elects none: the leader still needs the promises of a quorum for its epoch. One that
+   * would refuse this server, or with which it has no vote, does not need it.
+   *
+   * One server alone draws this one at once only if it has the configuration in force that this server has logged: it does not elect a
+   * candidate which that does not name, while this server may prefer such a one.
    */
   #isNeededBy(vote: ReceivedVote, hasProposed: boolean): boolean {
     const { self } = this.#options
-    const { epoch, zxid } = this.#own!
-    const isBehind = vote.epoch !== epoch ? vote.epoch < epoch : vote.zxid < zxid
-    if (vote.leader === self || zxid === UNTRUSTED_ZXID || isBehind) return false
+    if (vote.leader === self || this.#own!.zxid === UNTRUSTED_ZXID || isAhead(this.#own!, vote)) return false
+    // Leaders that refuse a server in turns would otherwise be joined without end.
+    if (this.#avoided !== undefined || this.#hasNoVoteWith(vote)) return false
+    if (!isConfirmedLeader(this.#inRole, vote, self, this.#round)) return false
     const supporters = supportersOf(this.#inRole, vote)
     const fewest = hasProposed ? 1 : 2
-    if (supporters.size < fewest || !isConfirmedLeader(this.#inRole, vote, self, this.#round)) return false
-    return this.#verifiers!.active.isQuorum(supporters.add(self))
+    if (supporters.size >= fewest && this.#verifiers!.active.isQuorum(new Set(supporters).add(self)))
+      return true
+    return this.#isNeededWithOthers(vote, supporters)
+  }
+
+  /**
+   * Returns whether the leader of a vote has a quorum once those that look follow it too, as two of four voters that did not reach it in
+   * time while another one is down, or this server alone. First those that look have an interval of time to elect one of them, which
+   * they prefer: the leader may be out of reach. A member of Apache ZooKeeper does not join such a leader, nor does one that has more. It
+   * is safe to be wrong about the others: the leader then gives up as it would without this server.
+   */
+  #isNeededWithOthers(vote: ReceivedVote, supporters: ReadonlySet<ServerId>): boolean {
+    const { self } = this.#options
+    const { active } = this.#verifiers!
+    if (this.#resends === 0 || active.weightOf(self) === 0) return false
+    const looking = [...this.#looking].filter(([id]) => !this.#unreachable.has(id))
+    if (isQuorumOfAll(this.#verifiers!, new Set(looking.map(([id]) => id)).add(self))) return false
+    const followers = new Set(supporters).add(self)
+    for (const [id, other] of looking) if (!other.isForeign && !isAhead(other, vote)) followers.add(id)
+    return active.isQuorum(followers)
+  }
+
+  #hasNoVoteWith({ leader, round }: Vote): boolean {
+    return this.#withoutVote?.leader === leader && this.#withoutVote.round === round
   }
 
   /** Sends the vote to all again and doubles the notification interval. */
@@ -615,4 +655,9 @@ export class Election {
     this.#work.push({ do: 'stop', timer: 'resend' })
     if (this.#avoided !== undefined) this.#work.push({ do: 'stop', timer: 'avoid' })
   }
+}
+
+/** Returns whether a history, or that of a candidate, is more recent than that of the leader of a vote. */
+function isAhead(a: Pick<Vote, 'zxid' | 'epoch'>, b: Vote): boolean {
+  return a.epoch !== b.epoch ? a.epoch > b.epoch : a.zxid > b.zxid
 }

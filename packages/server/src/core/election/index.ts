@@ -10,6 +10,7 @@ export type {
   ElectionTimer,
   ElectionWork,
   ElectionState,
+  LeaderTerm,
 } from './types.ts'
 export { NO_VALUE, PeerState, UNTRUSTED_ZXID } from './vote.ts'
 export type { Vote } from './vote.ts'

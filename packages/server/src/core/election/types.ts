@@ -40,10 +40,19 @@ export interface ElectionState extends Configurations {
   readonly epoch: number
 }
 
-/** An established leader that a server does not join for a time, in milliseconds. */
+/**
+ * A leader that a server does not join for a time, in milliseconds, although it is established. Nor does it join any other one before a
+ * quorum follows that.
+ */
 export interface AvoidedLeader {
   readonly leader: ServerId
   readonly forMs: number
+}
+
+/** The time of one server as a leader: the round of its vote is of the election that it has won. */
+export interface LeaderTerm {
+  readonly leader: ServerId
+  readonly round: number
 }
 
 /** `resend`: send the vote again. `finalize`: end the wait for a better vote. `avoid`: join the avoided leader again. */
@@ -53,15 +62,23 @@ export type ElectionTimer = 'resend' | 'finalize' | 'avoid'
 export type ElectionInput =
   /**
    * The server has no role: start an election, also while one is running. Its leader `avoid` has refused it repeatedly: it does
-   * not join that leader again for some time, and takes part in elections meanwhile.
+   * not join that leader again for some time, and takes part in elections meanwhile. With the leader of the term `withoutVote` it has no
+   * vote, so that leader is no nearer to its quorum with it.
    */
-  | { readonly type: 'look'; readonly state: ElectionState; readonly avoid?: AvoidedLeader }
+  | {
+      readonly type: 'look'
+      readonly state: ElectionState
+      readonly avoid?: AvoidedLeader
+      readonly withoutVote?: LeaderTerm
+    }
   | {
       readonly type: 'notification'
       readonly from: ServerId
       readonly notification: Notification
       /** Whether the sender has proved that it is `from`. */
       readonly isAuthenticated?: boolean
+      /** Whether the sender runs Apache ZooKeeper, which joins no leader before a quorum follows that. */
+      readonly isForeign?: boolean
     }
   /** A timer started by the work `start` has expired. */
   | { readonly type: 'timeout'; readonly timer: ElectionTimer }
