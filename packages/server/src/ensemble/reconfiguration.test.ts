@@ -138,6 +138,18 @@ it('members join the designated leader without an election when the leader is re
   await ensemble.startServing(3)
 })
 
+it('a voter that has not reached the designated leader in time joins it again, which needs it', async () => {
+  const { ensemble, client } = await Ensemble.withClient(1, {}, reconfigurable)
+  // The designated leader is out of reach for longer than the other voter tries to connect.
+  let until = Infinity
+  ensemble.detour = (id, port) => (id === 1 && port === 2002 && ensemble.clock.monotonic() < until ? 9 : port)
+  expect(await ensemble.reconfigure(client, { leaving: '3' })).toBe('77:0')
+  until = ensemble.clock.monotonic() + 700
+  await ensemble.until('the new leader', () => ensemble.leader === 2, 5000)
+  expect(ensemble.lines.filter((line) => / 1 info Looking for a leader/.test(line)).length).toBeGreaterThan(1)
+  expect(await ensemble.create(await ensemble.client(1), '/a')).toBe('1:0')
+})
+
 it.each([
   [1, 'follows the designated leader', 'following'],
   [2, 'is the designated leader', 'leading'],

@@ -661,10 +661,12 @@ export class RoleManager {
 
   /** Enters the role under the leader that a committed change of the configuration designates. */
   #assign(leader: ServerId): void {
-    const { membership } = this.#context
+    const { membership, database } = this.#context
+    const isLeader = leader === membership.self
     const learnerState = membership.role === 'observer' ? 'observing' : 'following'
-    const state = leader === membership.self ? 'leading' : learnerState
-    this.#election?.step({ type: 'assigned', state, leader })
+    const state = isLeader ? 'leading' : learnerState
+    const zxid = isLeader ? { zxid: database.lastZxid } : {}
+    this.#election?.step({ type: 'assigned', state, leader, ...zxid })
     this.#enterRole(state, leader)
   }
 

@@ -968,6 +968,8 @@ describe('the work of an election', () => {
     expect(harness.election.state).toBe('following')
     harness.step({ type: 'assigned', state: 'following', leader: 3 })
     expect(harness.receive(2, { vote: vote(2, 1, 0, 0) }).sent).toEqual(['2: following 3@1 5 1'])
+    harness.step({ type: 'assigned', state: 'leading', leader: 1, zxid: 7 })
+    expect(harness.receive(2, { vote: vote(2, 1, 0, 0) }).sent).toEqual(['2: leading 1@1 7 1'])
   })
 
   it('does not follow a follower where the oracle does not let the server lead', () => {

@@ -170,9 +170,10 @@ export class Election {
         if (this.#state !== 'looking') this.#vote = { ...this.#vote, epoch: input.epoch }
         return
       case 'assigned':
-        // quorum-protocol 14.5: the vote names the designated leader; its zxid is unknown and not compared.
+        // quorum-protocol 14.5: the vote names the designated leader, which alone knows its zxid: a voter that looks compares that with its
+        // own history. It is safe since the zxid elects none here: votes of servers with a role count by leader and epoch.
         this.#state = input.state
-        this.#vote = { ...this.#vote, leader: input.leader }
+        this.#vote = { ...this.#vote, leader: input.leader, zxid: input.zxid ?? this.#vote.zxid }
         return
       case 'configured':
         this.#configure(input.configurations)

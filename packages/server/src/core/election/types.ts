@@ -89,7 +89,13 @@ export type ElectionInput =
   /** The leader is established, or the learner is synced with it, in this epoch. */
   | { readonly type: 'established'; readonly epoch: number }
   /** A reconfig names the leader, so this server takes its role without an election. */
-  | { readonly type: 'assigned'; readonly state: Exclude<PeerState, 'looking'>; readonly leader: ServerId }
+  | {
+      readonly type: 'assigned'
+      readonly state: Exclude<PeerState, 'looking'>
+      readonly leader: ServerId
+      /** The last transaction in the log of the leader; absent where the leader is another server. */
+      readonly zxid?: number
+    }
   /** The configurations have changed while the server has a role. */
   | { readonly type: 'configured'; readonly configurations: Configurations }
 
