@@ -198,6 +198,7 @@ export interface Disk {
         durable: boolean;
     }): Promise<DiskWriter>;
     rename(from: string, to: string): Promise<void>;
+    renameNew(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
     deviceOf?(path: string): Promise<number>;
@@ -363,6 +364,7 @@ export declare class MemoryDisk implements Disk {
         durable: boolean;
     }): Promise<DiskWriter>;
     rename(from: string, to: string): Promise<void>;
+    renameNew(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
     space(): Promise<DiskSpace>;
@@ -593,6 +595,7 @@ export declare class NodeDisk implements Disk {
         durable: boolean;
     }): Promise<DiskWriter>;
     rename(from: string, to: string): Promise<void>;
+    renameNew(from: string, to: string): Promise<void>;
     remove(path: string): Promise<void>;
     syncFolder(folder: string): Promise<void>;
     deviceOf(path: string): Promise<number>;

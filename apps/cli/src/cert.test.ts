@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { tlsNetwork } from '@zabra/runtime/node'
@@ -68,8 +68,12 @@ describe('zabra cert', () => {
     await cert('init-ca')
     await cert('issue', '--member', '2', '--hosts', 'zk2.example', '--days', '5')
     const before = readFileSync(path('server-2.pem'), 'utf8')
+    writeFileSync(path('server-2.pem.new'), 'mine')
+    const files = readdirSync(folder).toSorted()
     expect(await cert('renew', path('server-2.pem'), '--days', '30')).toMatchObject({ code: 0 })
     expect(readFileSync(path('server-2.pem'), 'utf8')).not.toBe(before)
+    expect(readFileSync(path('server-2.pem.new'), 'utf8')).toBe('mine')
+    expect(readdirSync(folder).toSorted()).toEqual(files)
     expect(modeOf('server-2.pem')).toBe(0o600)
     const shown = await new CommandRun(['--json', 'cert', 'show', path('server-2.pem')], undefined, {
       input: '',

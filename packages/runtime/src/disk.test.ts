@@ -85,6 +85,21 @@ describe.each(disks)('%s', (_, disk, root) => {
     expect(await disk.list(folder)).toEqual(['a'])
   })
 
+  it('renames a file to a new name, and to none that is taken', async () => {
+    const folder = `${root}/renamed`
+    await disk.makeFolder(folder)
+    for (const name of ['a', 'b']) await disk.replaceFile(`${folder}/${name}`, bytes(name))
+    await expect(disk.renameNew(`${folder}/a`, `${folder}/b`)).rejects.toMatchObject({
+      name: 'DiskError',
+      code: 'EEXIST',
+      path: `${folder}/b`,
+    })
+    await disk.renameNew(`${folder}/a`, `${folder}/c`)
+    expect((await disk.list(folder)).toSorted()).toEqual(['b', 'c'])
+    expect(text(await disk.readFile(`${folder}/b`))).toBe('b')
+    expect(text(await disk.readFile(`${folder}/c`))).toBe('a')
+  })
+
   it('rejects with a DiskError that has the path and the code', async () => {
     const missing = `${root}/none`
     await expect(disk.readFile(missing)).rejects.toMatchObject({

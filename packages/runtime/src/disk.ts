@@ -32,6 +32,8 @@ export interface Disk {
    */
   openWrite(path: string, options: { create: boolean; durable: boolean }): Promise<DiskWriter>
   rename(from: string, to: string): Promise<void>
+  /** Renames a file to a name that must not exist yet. Rejects with `EEXIST` where there is one, which stays as it is. */
+  renameNew(from: string, to: string): Promise<void>
   remove(path: string): Promise<void>
   /** Makes the creations, renames and removals of files in `folder` durable. */
   syncFolder(folder: string): Promise<void>

@@ -228,6 +228,11 @@ export class MemoryDisk implements Disk {
     this.#files.set(to, file)
   }
 
+  async renameNew(from: string, to: string): Promise<void> {
+    if (this.#files.has(to)) throw failure('EEXIST', to)
+    await this.rename(from, to)
+  }
+
   async remove(path: string): Promise<void> {
     this.#failIfInjected('remove', path, 0)
     this.#file(path)

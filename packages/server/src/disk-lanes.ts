@@ -86,6 +86,7 @@ export class DiskLanes {
         return lane === undefined ? writer : writerIn(lane, writer)
       },
       rename: (from, to) => inLane(from, () => disk.rename(from, to)),
+      renameNew: (from, to) => inLane(from, () => disk.renameNew(from, to)),
       remove: (path) => inLane(path, () => disk.remove(path)),
       syncFolder: (folder) => inLane(folder, () => disk.syncFolder(folder)),
       space: (folder) => inLane(folder, () => disk.space(folder)),

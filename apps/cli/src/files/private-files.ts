@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -44,12 +45,13 @@ const exists = (path: string): Promise<boolean> =>
 
 /** Replaces a file that only its owner can read, in one step: a program that reads it meanwhile sees the old or the new contents. */
 export async function replacePrivateFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.new`
+  // A name of its own: any other file beside it may be that of a user.
+  const temporary = `${path}.${randomUUID()}.tmp`
   try {
-    await rm(temporary, { force: true })
     await writeNew(temporary, text)
     await rename(temporary, path)
   } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {})
     throw unusable(path, 'written', error)
   }
 }

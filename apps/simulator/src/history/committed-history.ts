@@ -167,6 +167,7 @@ function readOnlyDisk(find: (path: string) => Uint8Array | undefined): Disk {
       }),
     openWrite: refuse,
     rename: refuse,
+    renameNew: refuse,
     remove: refuse,
     syncFolder: refuse,
     space: () => Promise.resolve({ free: 0, size: 0 }),

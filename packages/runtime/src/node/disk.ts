@@ -101,11 +101,7 @@ export class NodeDisk implements Disk {
     const temporary = `${path}.${process.pid}-${nodeRandom.below(2 ** 32)}.tmp`
     try {
       await attempt('create', path, () => writeFile(temporary, bytes, { flag: 'wx', mode: 0o640 }))
-      await attempt('create', path, () => link(temporary, path))
-    } catch (error) {
-      if (!(error instanceof DiskError) || !WITHOUT_LINKS.has(error.code)) throw error
-      // A reader may see it empty for a moment: such a file system knows nothing better.
-      await attempt('create', path, () => writeFile(path, bytes, { flag: 'wx', mode: 0o640 }))
+      await this.renameNew(temporary, path)
     } finally {
       await attempt('remove', temporary, () => rm(temporary, { force: true }))
     }
@@ -126,6 +122,18 @@ export class NodeDisk implements Disk {
 
   async rename(from: string, to: string): Promise<void> {
     await attempt(`rename to ${to}`, from, () => rename(from, to))
+  }
+
+  async renameNew(from: string, to: string): Promise<void> {
+    try {
+      await attempt('create', to, () => link(from, to))
+    } catch (error) {
+      if (!(error instanceof DiskError) || !WITHOUT_LINKS.has(error.code)) throw error
+      // A reader may see it empty for a moment: such a file system knows nothing better.
+      await attempt('create', to, () => writeFile(to, '', { flag: 'wx', mode: 0o640 }))
+      return this.rename(from, to)
+    }
+    await this.remove(from)
   }
 
   async remove(path: string): Promise<void> {

@@ -105,6 +105,14 @@ export class SimulatedDisk implements Disk {
     })
   }
 
+  renameNew(from: string, to: string): Promise<void> {
+    return this.#call(() => {
+      this.#file(from)
+      if (this.#image.file(to) !== undefined) throw diskError('EEXIST', to)
+      this.#image.rename(from, to)
+    })
+  }
+
   remove(path: string): Promise<void> {
     return this.#call(() => {
       this.#file(path)

@@ -154,10 +154,27 @@ describe('a copy of a log that cannot be written to its end', () => {
     await isWriting
     expect(await disk.exists(copy)).toBe(false)
     disk.beforeWrite = undefined
+    const [, left] = disk.paths()
     await chopLog(disk, LOG, 2, copy)
     disk.powerCut()
-    expect(disk.paths()).toEqual([LOG, copy])
+    expect(disk.paths()).toEqual([LOG, left, copy])
     expect(await readLog(disk, copy)).toMatchObject({ state: 'sound', transactions: 2 })
+  })
+})
+
+describe('a copy of a log', () => {
+  it('replaces and removes no file of a user, also one that is made meanwhile', async () => {
+    const { disk, put } = await logOf([1, 2, 3])
+    put()
+    const mine = new TextEncoder().encode('mine')
+    const others = ['/new.tmp', '/new.1.tmp', '/new.2.tmp']
+    for (const path of others) disk.putFile(path, mine)
+    await chopLog(disk, LOG, 2, '/new')
+    for (const path of others) expect(await disk.readFile(path)).toEqual(mine)
+    disk.beforeWrite = async () => disk.putFile('/late', mine)
+    await expect(chopLog(disk, LOG, 2, '/late')).rejects.toMatchObject({ code: 'EEXIST', path: '/late' })
+    expect(await disk.readFile('/late')).toEqual(mine)
+    expect(disk.paths()).toEqual([LOG, ...others, '/new', '/late'])
   })
 })
 
