@@ -357,6 +357,7 @@ export declare class BackupDuty {
     get holder(): string | undefined;
     get lastBackupAt(): number;
     get savedUpTo(): Zxid | undefined;
+    get isRefused(): boolean;
     get isSubstitute(): boolean;
     claim(options: ClaimOptions, lastBackupAt: number): Promise<boolean>;
     release(): Promise<void>;
@@ -618,6 +619,7 @@ export interface BackupTarget {
     list(folder: string): Promise<readonly string[]>;
     open(name: string): Promise<DiskReader>;
     write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>;
+    create(name: string, bytes: Uint8Array): Promise<boolean>;
     remove(name: string): Promise<void>;
     listUnfinished(before: number): Promise<readonly string[]>;
     removeUnfinished(name: string): Promise<void>;
@@ -633,6 +635,7 @@ export declare class FolderTarget implements BackupTarget {
     list(folder: string): Promise<readonly string[]>;
     open(name: string): Promise<DiskReader>;
     write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>;
+    create(name: string, bytes: Uint8Array): Promise<boolean>;
     remove(name: string): Promise<void>;
     listUnfinished(before: number): Promise<readonly string[]>;
     removeUnfinished(name: string): Promise<void>;

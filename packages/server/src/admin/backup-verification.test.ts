@@ -148,6 +148,7 @@ describe('the verification of backups', () => {
         return target.open(name)
       },
       write: (name, chunks) => target.write(name, chunks),
+      create: (name, bytes) => target.create(name, bytes),
       remove: (name) => target.remove(name),
       listUnfinished: (before) => target.listUnfinished(before),
       removeUnfinished: (name) => target.removeUnfinished(name),

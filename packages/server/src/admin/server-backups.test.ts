@@ -12,8 +12,8 @@ import {
   verifyPieces,
   type BackupStore,
 } from '../backup/index.ts'
-import { oneChunk } from '../backup/catalog.ts'
 import { encodeManifest } from '../backup/manifest.ts'
+import { oneChunk } from '../backup/target.ts'
 import type { Member } from '../ensemble/member.ts'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer } from '../testing/test-server.ts'

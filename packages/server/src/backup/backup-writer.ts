@@ -5,7 +5,6 @@ import {
   Catalog,
   ensureLineage,
   LARGE_BYTES,
-  oneChunk,
   type BackupStore,
   type CatalogEnd,
 } from './catalog.ts'
@@ -20,7 +19,7 @@ import {
   type SnapshotManifest,
 } from './manifest.ts'
 import { seal } from './sealing.ts'
-import { endChunks, hex } from './target.ts'
+import { endChunks, hex, oneChunk } from './target.ts'
 import { verifyPiece } from './verify.ts'
 
 /** Small parts of the log at which they are merged, and the age of the oldest one at which fewer are, in milliseconds. */

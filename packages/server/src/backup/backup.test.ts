@@ -6,6 +6,7 @@ import type { AdminTarget } from '../admin/index.ts'
 import { readFeatureState } from '../persistence/index.ts'
 import { Ensemble } from '../ensemble/testing/ensemble.ts'
 import { TestServer, type RawClient } from '../testing/test-server.ts'
+import { ensureLineage } from './catalog.ts'
 import {
   Catalog,
   findPrunable,
@@ -165,6 +166,16 @@ describe('writeBackup', () => {
     disk.injectFault = undefined
     expect(await Catalog.read(store)).toMatchObject({ snapshots: [], logs: [] })
     await backUp()
+    expect(await nodesAt()).toEqual({ '/a': '' })
+  })
+
+  it('gives an empty target one lineage where several begin at once', async () => {
+    const stores = [6, 7, 8].map((seed) => storeOn(disk, undefined, new SeededRandom(seed)))
+    const lineages = await Promise.all(stores.map(ensureLineage))
+    expect(lineages).toEqual(Array(3).fill((await Catalog.read(store)).lineage))
+    await create('/a')
+    await backUp(stores[2])
+    expect(await Catalog.read(store)).toMatchObject({ bad: [], lineage: lineages[0] })
     expect(await nodesAt()).toEqual({ '/a': '' })
   })
 

@@ -350,13 +350,17 @@ export async function openRaw(target: BackupTarget, name: string): Promise<DiskR
   }
 }
 
-/** Returns the lineage of a target, and makes one for a target that has none. */
+/**
+ * Returns the lineage of a target, and makes one for a target that has none. Several writers may do that at once: the one in the file counts
+ * for all of them, since manifests with another one cannot be used.
+ */
 export async function ensureLineage({ target, random }: BackupStore): Promise<string> {
   const known = await readLineage(target)
   if (known !== undefined) return known
-  const lineage = hex(random.bytes(16))
-  await target.write(LINEAGE, oneChunk(new TextEncoder().encode(`${lineage}\n`)))
-  return lineage
+  await target.create(LINEAGE, new TextEncoder().encode(`${hex(random.bytes(16))}\n`))
+  const made = await readLineage(target)
+  if (made !== undefined) return made
+  throw new TargetError(`Expected ${target.url}/${LINEAGE}, which was just written, got none. Try again.`)
 }
 
 /** Returns a manifest, or what is wrong with it; undefined for one that was removed meanwhile. */
@@ -412,9 +416,4 @@ export async function readSmall(target: BackupTarget, name: string): Promise<Uin
   } finally {
     await reader.close()
   }
-}
-
-/** Returns bytes as the only chunk of a stream. */
-export async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
 }

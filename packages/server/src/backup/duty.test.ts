@@ -134,6 +134,21 @@ describe('the duty of backups', () => {
     expect(first.holder).toBe('2')
   })
 
+  it('stays with a member whose claim came while another one was writing its first one', async () => {
+    const [first, second] = [memberOf(1), memberOf(2)]
+    let isHeld: boolean | undefined
+    disk.beforeWrite = async () => {
+      disk.beforeWrite = undefined
+      await first.claim(TIMES, 0)
+      isHeld = await first.claim(TIMES, 0)
+    }
+    await second.claim(TIMES, 0)
+    expect(isHeld).toBe(true)
+    expect(await second.claim(TIMES, 0)).toBe(false)
+    expect(second.holder).toBe('1')
+    expect(await first.claim(TIMES, 0)).toBe(true)
+  })
+
   it('passes from a substitute to another member at once, and to another substitute when it is silent', async () => {
     const [first, second, named] = [memberOf(1), memberOf(2), memberOf(3)]
     const substitute = { ...TIMES, isSubstitute: true }

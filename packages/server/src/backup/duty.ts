@@ -1,8 +1,8 @@
 import { formatZxid } from '@zabra/protocol'
 import { DiskError, type Clock, type Random } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { oneChunk, readSmall, type BackupStore } from './catalog.ts'
-import { hex, type BackupTarget } from './target.ts'
+import { readSmall, type BackupStore } from './catalog.ts'
+import { hex, oneChunk, type BackupTarget } from './target.ts'
 
 /** The file that names the member on duty. */
 const DUTY = 'duty'
@@ -54,7 +54,8 @@ interface Seen {
 /**
  * Decides which of several members writes the backups of a target: the one whose claim is in its file `duty`, and that renews it.
  * Another one takes over when a claim has not changed for a while, and from a substitute at once. Only the clock of the watcher counts,
- * so that clocks may differ. Two members may hold the duty for a moment after they took over at once; what both write stays sound, since names differ.
+ * so that clocks may differ. Of several members that find no claim one makes the first. Two members may hold the duty for a moment after
+ * they took over at once from a third, since a folder replaces no file by a condition; what both write stays sound, since names differ.
  */
 export class BackupDuty {
   readonly #target: BackupTarget
@@ -74,6 +75,7 @@ export class BackupDuty {
   #hasClaimed = false
   /** Whether this member has claimed the duty in its last look, and does not know yet whether it has it. */
   #isClaiming = false
+  #isRefused = false
 
   constructor(
     { target }: Pick<BackupStore, 'target'>,
@@ -107,6 +109,11 @@ export class BackupDuty {
     return this.#isHeld ? this.#claimedUpTo : savedUpToOf(this.#seen?.claim)
   }
 
+  /** Whether the target has refused the last claim of this member, as a full one does. */
+  get isRefused(): boolean {
+    return this.#isRefused
+  }
+
   /** Whether the member on duty gives way to any that is no substitute. */
   get isSubstitute(): boolean {
     return CLAIM.exec(this.#seen?.claim ?? '')?.[2] !== undefined
@@ -129,7 +136,7 @@ export class BackupDuty {
   async #claim(options: ClaimOptions, lastBackupAt: number, unattendedMs: number): Promise<boolean> {
     const { ifFreeMs, ifSilentMs, savedUpTo, applied, isSubstitute = false } = options
     const { delayMs = () => Promise.resolve(0) } = options
-    this.#isClaiming = false
+    this.#isClaiming = this.#isRefused = false
     const claim = await this.#read()
     const now = this.#clock.monotonic()
     if (this.#seen === undefined || this.#seen.claim !== claim) {
@@ -160,10 +167,20 @@ export class BackupDuty {
     const member = `${this.#member}${isSubstitute ? ':substitute' : ''}`
     const upTo = savedUpTo === undefined ? '' : ` 0x${formatZxid(savedUpTo)}`
     const renewed = `${member} ${this.#run} ${++this.#count} ${lastBackupAt}${upTo}\n`
-    await this.#target.write(DUTY, oneChunk(new TextEncoder().encode(renewed)))
+    if (!(await this.#write(new TextEncoder().encode(renewed), claim === undefined))) return false
     this.#claimedUpTo = savedUpTo
     this.#isClaiming = !isOwn
     return (this.#isHeld = isOwn)
+  }
+
+  /** Writes a claim. Resolves to false where it was to be the first, and another member was faster. */
+  async #write(bytes: Uint8Array, isFirst: boolean): Promise<boolean> {
+    this.#isRefused = true
+    const isWritten = isFirst
+      ? await this.#target.create(DUTY, bytes)
+      : (await this.#target.write(DUTY, oneChunk(bytes))) > 0
+    this.#isRefused = false
+    return isWritten
   }
 
   /** Gives the duty up, so that another member takes it at once. */

@@ -136,6 +136,25 @@ describe('a hostile store of S3', () => {
     expect(sent).toBeLessThan(64 << 20)
   })
 
+  it.each([
+    [200, true, 1],
+    [412, false, 1],
+    [409, false, 1],
+    [501, true, 2],
+  ])(
+    'creates an object by a condition, which it answers with %i: %s',
+    async (status, isCreated, requests) => {
+      const conditions: unknown[] = []
+      respond = ({ headers }, response) => {
+        conditions.push(headers['if-none-match'])
+        response.statusCode = headers['if-none-match'] === undefined ? 200 : status
+        response.end()
+      }
+      expect(await target.create('lineage', new Uint8Array(3))).toBe(isCreated)
+      expect(conditions).toEqual(['*', undefined].slice(0, requests))
+    },
+  )
+
   it('redirects no request, with its signature, to another host', async () => {
     for (const status of [301, 302, 307, 308]) {
       respond = (_, response) =>

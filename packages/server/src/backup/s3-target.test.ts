@@ -9,11 +9,11 @@ import type { AdminTarget } from '../admin/index.ts'
 import { localSource } from '../admin/local-source.ts'
 import { TestServer } from '../testing/test-server.ts'
 import { writeBackup } from './backup-writer.ts'
-import { Catalog, oneChunk, type BackupStore } from './catalog.ts'
+import { Catalog, type BackupStore } from './catalog.ts'
 import { isRemoteTarget, openTarget, parseCredentials } from './open-target.ts'
 import { S3Target, type S3Options } from './s3-target.ts'
 import { parseKey } from './sealing.ts'
-import { chunksOf, type BackupTarget } from './target.ts'
+import { chunksOf, oneChunk, type BackupTarget } from './target.ts'
 import { verifyDeep } from './verify.ts'
 
 const PYTHON = `
@@ -166,6 +166,14 @@ describe.runIf(hasMoto)(`an S3 target${hasMoto ? '' : ' (skipped: moto is not in
     expect(await target.list('manifest')).toEqual(['b+ä.json'])
     await expect(target.open('manifest/a.json')).rejects.toThrow(DiskError)
     expect(store.seen.every((line) => line.includes('/bucket'))).toBe(true)
+  })
+
+  it('creates an object once, of several callers for one', async () => {
+    const bytes = (value: string) => new TextEncoder().encode(value)
+    expect(await target.create('lineage', bytes('one'))).toBe(true)
+    const created = await Promise.all(['two', 'three'].map((value) => target.create('lineage', bytes(value))))
+    expect(created).toEqual([false, false])
+    expect(new TextDecoder().decode(await contentOf(target, 'lineage'))).toBe('one')
   })
 
   it('lists more names than one answer holds', async () => {

@@ -176,6 +176,21 @@ export class S3Target implements BackupTarget {
     }
   }
 
+  async create(name: string, bytes: Uint8Array): Promise<boolean> {
+    const body = this.#bodyOf(bytes)
+    const answer = await this.#request({
+      method: 'PUT',
+      name,
+      headers: { 'if-none-match': '*' },
+      body,
+      // 409: another writer is at it. 412: there is one, also where an earlier attempt wrote it, and its answer was lost.
+      accepts: [200, 409, 412, 501],
+    })
+    // A store that does not know the condition: the last writer counts.
+    if (answer.status === 501) await this.#request({ method: 'PUT', name, body, accepts: [200] })
+    return answer.status === 200 || answer.status === 501
+  }
+
   async remove(name: string): Promise<void> {
     await this.#request({ method: 'DELETE', name, accepts: [200, 204, 404] })
   }
@@ -268,13 +283,11 @@ export class S3Target implements BackupTarget {
     const bytes = new TextEncoder().encode(
       `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`,
     )
-    const hash = this.#options.cryptography.sha256()
-    hash.update(bytes)
     const answer = await this.#request({
       method: 'POST',
       name,
       query: { uploadId: id },
-      body: { chunks: [bytes], sha256: hash.digest() },
+      body: this.#bodyOf(bytes),
       // 404: an earlier attempt has completed it, and its answer was lost.
       accepts: [200, 404],
     })
@@ -282,6 +295,13 @@ export class S3Target implements BackupTarget {
     // A failure while the parts are joined comes with status 200.
     const isDone = answer.status === 200 ? elementOf(text, 'Code') === undefined : await this.#exists(name)
     if (!isDone) throw this.#refused({ method: 'POST', name }, answer, text)
+  }
+
+  /** Returns a body with its sum. */
+  #bodyOf(bytes: Uint8Array): Body {
+    const hash = this.#options.cryptography.sha256()
+    hash.update(bytes)
+    return { chunks: [bytes as Uint8Array<ArrayBuffer>], sha256: hash.digest() }
   }
 
   /** Removes the parts of an upload that has failed. The store keeps them, and their price, where this fails too. */

@@ -1,7 +1,6 @@
 import { DiskError, MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { oneChunk } from './catalog.ts'
-import { FolderTarget } from './target.ts'
+import { FolderTarget, oneChunk } from './target.ts'
 
 it.each(['write', 'sync', 'rename'] as const)(
   'a file that a full folder does not take leaves nothing there, and says why: %s, where its close fails too',

@@ -13,6 +13,8 @@ export interface BackupTarget {
    * one. Resolves to the size of the file in bytes.
    */
   write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>
+  /** Writes a file as `write`, unless there is one of that name: of several writers one does. Resolves to whether it was this one. */
+  create(name: string, bytes: Uint8Array): Promise<boolean>
   /** Removes a file, if it exists. */
   remove(name: string): Promise<void>
   /** Returns what writes that were begun before a time, in milliseconds since 1970, and cut short have left, for `removeUnfinished`. */
@@ -43,7 +45,25 @@ export class FolderTarget implements BackupTarget {
     return this.#disk.openRead(`${this.#root}/${name}`)
   }
 
-  async write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number> {
+  write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number> {
+    return this.#write(name, chunks, 'rename')
+  }
+
+  async create(name: string, bytes: Uint8Array): Promise<boolean> {
+    try {
+      await this.#write(name, oneChunk(bytes), 'renameNew')
+      return true
+    } catch (error) {
+      if (error instanceof DiskError && error.code === 'EEXIST') return false
+      throw error
+    }
+  }
+
+  async #write(
+    name: string,
+    chunks: AsyncIterable<Uint8Array>,
+    rename: 'rename' | 'renameNew',
+  ): Promise<number> {
     const path = `${this.#root}/${name}`
     const folder = path.slice(0, path.lastIndexOf('/'))
     await this.#disk.makeFolder(folder)
@@ -65,7 +85,7 @@ export class FolderTarget implements BackupTarget {
     }
     try {
       await file.close()
-      await this.#disk.rename(unfinished, path)
+      await this.#disk[rename](unfinished, path)
     } catch (error) {
       await this.#disk.remove(unfinished).catch(() => {})
       throw error
@@ -111,6 +131,11 @@ export const hex = (bytes: Uint8Array): string =>
 function absentIfMissing(error: unknown): undefined {
   if (error instanceof DiskError && error.code === 'ENOENT') return undefined
   throw error
+}
+
+/** Returns bytes as the only chunk of a stream. */
+export async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }
 
 /**

@@ -1,6 +1,7 @@
 import { DiskError } from '@zabra/runtime'
 import * as z from 'zod/mini'
-import { oneChunk, readSmall, type BackupStore } from './catalog.ts'
+import { readSmall, type BackupStore } from './catalog.ts'
+import { oneChunk } from './target.ts'
 
 /** The file of a target that holds the result of the last verification by a server. */
 const VERIFIED = 'verified'
