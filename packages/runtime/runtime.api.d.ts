@@ -104,6 +104,8 @@
 
 // @zabra/runtime/node/files
 //   NodeDisk
+//   endProcess
+//   exitAtOnce
 //   nodeCompression
 //   nodeSystem
 
@@ -602,6 +604,12 @@ export declare class NodeDisk implements Disk {
     realPath(path: string): Promise<string>;
     space(folder: string): Promise<DiskSpace>;
 }
+
+// node/end-process.d.ts
+
+export declare function endProcess(program: string, code: number): Promise<never>;
+
+export declare function exitAtOnce(program: string, code: number): never;
 
 // node/gzip.d.ts
 

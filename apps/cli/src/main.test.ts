@@ -84,6 +84,31 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     expect(stage.server.stats().sessions).toBe(before)
   })
 
+  it.skipIf(process.platform !== 'linux').each([
+    ['a command', ['--version'], ''],
+    [
+      'an uncaught error',
+      ['watch', '/'],
+      `;process.on('newListener',(name)=>{if(name==='SIGINT')setImmediate(()=>{throw new Error('a defect')})})`,
+    ],
+  ])('ends after %s while a call for a file does not return', async (what, argv, more) => {
+    const pipe = join(stage.folder, `pipe of ${what}`)
+    spawnSync('mkfifo', [pipe])
+    // Nothing writes to the pipe.
+    const hangs = `import{open}from'node:fs';open(${JSON.stringify(pipe)},'r',()=>{})`
+    const program = ['--import', `data:text/javascript,${hangs}${more}`, main, ...argv]
+    const child = spawn(process.execPath, program, {
+      env: { ...process.env, ZABRA_SERVER: stage.address },
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: 30_000,
+      killSignal: 'SIGKILL',
+    })
+    const [err, [, by]] = await Promise.all([text(child.stderr!), once(child, 'close')])
+    expect(by).toBe('SIGKILL')
+    expect(err).toContain('zabra: Ended by a signal: a call for a file did not return.')
+    expect(err.includes('Error: a defect')).toBe(more !== '')
+  })
+
   it.skipIf(!existsSync('/dev/full')).each([
     ['at its end', ['--version']],
     // The second server is asked once it is said that the first one does not answer.

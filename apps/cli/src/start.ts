@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { lightRandom } from '@zabra/runtime/node/dial'
-import { NodeDisk, nodeCompression, nodeSystem } from '@zabra/runtime/node/files'
+import { exitAtOnce, NodeDisk, nodeCompression, nodeSystem } from '@zabra/runtime/node/files'
 import { ExitCode, Failure, Interrupted } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import { report, run } from './run.ts'
 
-/** Runs the command line of this process, and ends the process. */
+const PROGRAM = 'zabra'
+
+/** Runs the command line of this process, and ends the process, also while a call for a file does not return. */
 export async function start(): Promise<void> {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string
@@ -14,10 +16,16 @@ export async function start(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       // The first signal closes the session; a second one exits without waiting for that.
-      if (stop.signal.aborted) process.exit(new Interrupted(signal).exitCode)
+      if (stop.signal.aborted) exitAtOnce(PROGRAM, new Interrupted(signal).exitCode)
       stop.abort(new Interrupted(signal))
     })
   }
+  // As Node does, which would wait for calls for files.
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const)
+    process.on(event, (error: unknown) => {
+      process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
+      exitAtOnce(PROGRAM, ExitCode.unexpected)
+    })
   // EPIPE: the reader of the output has closed it, as with `zabra ls -R / | head`. Stop, unless another reason came first.
   const failed = (error: NodeJS.ErrnoException): void =>
     stop.abort(error.code === 'EPIPE' ? new Interrupted('SIGPIPE') : unwritable(error))
@@ -39,7 +47,7 @@ export async function start(): Promise<void> {
   const end = (): void => {
     const reason: unknown = stop.signal.reason
     const isLost = reason instanceof Failure || (reason instanceof Interrupted && reason.signal === 'SIGPIPE')
-    process.exit(!isLost || exitCode === reason.exitCode ? exitCode : report(argv, io, reason))
+    exitAtOnce(PROGRAM, !isLost || exitCode === reason.exitCode ? exitCode : report(argv, io, reason))
   }
   // Exit even if standard input is still open, but only after the output is flushed; a write error is emitted a tick later.
   const { stdout } = process

@@ -1,15 +1,16 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
+import { endProcess, exitAtOnce } from '@zabra/runtime/node/files'
 import { checkFiles, createServer } from '@zabra/server'
 import { raiseInliningLimits } from './compiler.ts'
-import { endProcess, exitAtOnce } from './end-process.ts'
 import { folderProblems } from './folder-problems.ts'
 import { limitYoungGeneration } from './young-generation.ts'
 import { ExitCode, toExit } from './failures.ts'
 import { createLogger } from './logger.ts'
 import { run } from './run.ts'
 
+const PROGRAM = 'zabra-server'
 /** Time for the reader of the log to read what waits when the server has stopped, in milliseconds. */
 const LAST_LINES_MS = 1000
 /** Time for a start to end on a signal, in milliseconds: one that waits for a disk that hangs does not see it. */
@@ -27,7 +28,7 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.stderr.write(`zabra-server stopped: ${line}\n`)
     if (process.env['LOG_LEVEL'] === 'debug' && error instanceof Error)
       process.stderr.write(`${error.stack}\n`)
-    exitAtOnce(exitCode)
+    exitAtOnce(PROGRAM, exitCode)
   })
 
 let serves = false
@@ -74,7 +75,7 @@ let exitCode: number = await run({
     process.on('SIGUSR2', toggle)
     return () => void process.off('SIGUSR2', toggle)
   },
-  exit: (code) => void endProcess(code),
+  exit: (code) => void endProcess(PROGRAM, code),
 })
 // A signal that comes from here on, such as the second one of a key press, does not change the exit code.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {})
@@ -93,4 +94,4 @@ if (!serves && outputError !== undefined && outputError.code !== 'EPIPE') {
   exitCode ||= ExitCode.unexpected
 }
 // Open handles, such as the socket of a client that does not close it, must not keep a stopped server alive.
-await endProcess(exitCode)
+await endProcess(PROGRAM, exitCode)

@@ -1,3 +1,4 @@
+import type * as childProcess from 'node:child_process'
 import type * as crypto from 'node:crypto'
 import type * as perfHooks from 'node:perf_hooks'
 import type * as v8 from 'node:v8'
@@ -5,6 +6,7 @@ import type * as zlib from 'node:zlib'
 
 /** Modules of Node that are needed synchronously, but rarely. Each takes one or two megabytes once it is loaded. */
 interface RareModules {
+  readonly 'node:child_process': typeof childProcess
   readonly 'node:crypto': typeof crypto
   readonly 'node:perf_hooks': typeof perfHooks
   readonly 'node:v8': typeof v8
