@@ -75,6 +75,7 @@ export class Database {
   /** Shared by the snapshots that learners get. */
   readonly #streamTurns: LaterTurns
   #closing: Promise<void> | undefined
+  #isLoading = false
   readonly folders: DataFolders
   /** Whether no snapshot was on disk at the start. */
   readonly lackedSnapshot: boolean
@@ -269,6 +270,11 @@ export class Database {
     this.#assertNoRole()
     const tree = this.createTree()
     this.#state.replace({ tree, sessions: new SessionMap(), nodesWithoutAcl: [] }, this.lastZxid)
+  }
+
+  /** Whether the files are loaded again, which takes as long as at a start. */
+  get isLoading(): boolean {
+    return this.#isLoading
   }
 
   /** Nodes of the snapshot that is received, so far. */
@@ -471,7 +477,12 @@ export class Database {
       {},
       'Loading the data again, because the role ended before they were correct and complete',
     )
-    this.#load(await this.#context.recoverFiles())
+    this.#isLoading = true
+    try {
+      this.#load(await this.#context.recoverFiles())
+    } finally {
+      this.#isLoading = false
+    }
     this.#state.isWrong = false
     if (!this.isEligibleToVote) this.#isFullSyncRequested = true
     await this.#context.snapshots.measure()

@@ -46,6 +46,22 @@ it.each([1, 3])('member %i stops in time when its writes cannot be committed', a
   await stopping
 })
 
+it('a member that stops while it loads its data again says so, and not that its disk hangs', async () => {
+  const ensemble = await Ensemble.start(3)
+  const { disk } = ensemble.member(1)
+  disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+  // A load takes as long as the data are large.
+  disk.openRead = () => new Promise(() => {})
+  const client = await ensemble.client(2)
+  client.create(1, '/a')
+  await ensemble.until('a load', () =>
+    ensemble.lines.some((line) => / 1 info Loading the data again/.test(line)),
+  )
+  await ensemble.member(1).stop()
+  const said = ensemble.lines.filter((line) => / 1 (?:warn|error) The server stops/.test(line))
+  expect(said).toEqual([expect.stringContaining('The server stops while it loads its data again')])
+})
+
 it('a leader whose disk fails while it hands leadership over stops', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(1)

@@ -534,7 +534,8 @@ export class Member implements Server, AdminTarget {
 
   /**
    * Waits until the files are closed, as long as the log has something to write. After that a data folder on another disk, which may hang,
-   * is given some seconds: nothing that was acknowledged is missing, and the next start takes over the lock that is left.
+   * is given some seconds, and so are data that are loaded again: nothing that was acknowledged is missing, and the next start takes over the
+   * lock that is left.
    */
   async #untilClosed(closed: Promise<void>): Promise<void> {
     const { database, platform } = this.#context
@@ -550,6 +551,11 @@ export class Member implements Server, AdminTarget {
       if (isClosed) return
       if (isLogWritten) break
     }
+    if (database.isLoading)
+      return logger.warn(
+        { folder: database.folders.snapshots },
+        'The server stops while it loads its data again, and leaves its lock in their folder',
+      )
     logger.error(
       { id: 'server.files-left', folder: database.folders.snapshots },
       'The server stops without closing its files: the disk of the data does not answer',

@@ -374,6 +374,11 @@ export const logEvents = {
     'Calls for files of the data folder have not returned for seconds. Acknowledged writes are in the log.',
     'Check the disk. The next start takes over the lock that is left in the folder.',
   ),
+  'server.load-left': warn(
+    'The server stops while it loads its data again, and leaves its lock in their folder',
+    'The role before the stop had ended with data that were not correct and complete (`data.loading-again`), and to load them takes longer than a stop waits. Acknowledged writes are in the log.',
+    'Nothing. The next start loads the data, and takes over the lock.',
+  ),
   'server.failed': error(
     'The server stops: its state can no longer be trusted',
     'A write to the disk has failed, or an invariant is broken. The server stops so that it acknowledges nothing it does not have.',
