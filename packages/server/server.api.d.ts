@@ -255,6 +255,7 @@ export interface BackupOptions {
     readonly compression: Compression;
     readonly snapshot: 'always' | 'if-needed' | 'never';
     readonly catalog?: Catalog | undefined;
+    readonly snapshotSent?: () => Promise<Catalog>;
     readonly merges?: boolean;
 }
 

@@ -169,6 +169,20 @@ describe('the verification of backups', () => {
     expect(verification.last).toMatchObject({ problem: null })
   })
 
+  it('has a result where the target has no room to write it down', async () => {
+    server.disk.injectFault = (call, path) =>
+      call === 'open' && path.startsWith('/backup/verified') ? { code: 'ENOSPC' } : undefined
+    const { verification } = create()
+    verification.runIfDue(catalog)
+    await until(() => server.logLines.some(({ sentence }) => /could not be/.test(sentence)))
+    expect(verification.last).toMatchObject({ problem: null })
+    expect(server.logLines.at(-1)).toMatchObject({
+      level: 'warn',
+      sentence: 'The result of a verification could not be written to the target',
+      facts: { reason: expect.stringContaining('ENOSPC') as unknown },
+    })
+  })
+
   it('reports no damage of a backup that was removed meanwhile', async () => {
     for (const path of server.disk.paths())
       if (/^\/backup\/(?:snapshot|manifest)\//.test(path)) await server.disk.remove(path)

@@ -110,7 +110,10 @@ export class BackupVerification {
     }
     if (defect === undefined) logger.info(facts, 'Verified the newest backup by replay')
     else logger.error({ ...facts, reason: defect.problem }, 'The newest backup cannot be restored')
-    await writeVerification(this.#store, this.#last)
+    await writeVerification(this.#store, this.#last).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error)
+      logger.warn({ target: url, reason }, 'The result of a verification could not be written to the target')
+    })
   }
 
   /** Whether a second tree may not fit into the memory of the process. */

@@ -241,8 +241,145 @@ describe('a server with a target of backups', () => {
       await server.advance(15_000)
       expect(await pathsIn(store)).toContain(`/n${at}`)
     }
-    expect(server.logLines.filter(({ level }) => level === 'error')).toHaveLength(1)
+    expect(server.logLines.filter(({ level }) => level === 'error' || level === 'warn')).toHaveLength(1)
     await server.stop()
+  })
+
+  /** Fills the disk of the target, which has room again once a file of a backup is removed. */
+  function fill(disk: MemoryDisk): void {
+    disk.injectFault = (call, path) => {
+      if (call === 'remove' && /^\/backup\/(?:snapshot|log)\//.test(path)) disk.injectFault = undefined
+      return /^\/backup\//.test(path) && (call === 'write' || call === 'open')
+        ? { code: 'ENOSPC' }
+        : undefined
+    }
+  }
+
+  /** Starts a server whose target has a snapshot that no rule keeps any more. */
+  async function startWithExpired() {
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      backupSchedule: 2 * MINUTE,
+      backupRetain: '5m:all',
+      maxSessionTimeoutMs: DAY,
+    })
+    const client = await server.connect({ timeout: DAY })
+    for (let at = 0; at < 3; at++) {
+      client.create(at, `/n${at}`)
+      await server.advance(2 * MINUTE)
+    }
+    await server.advance(20 * MINUTE)
+    const store = storeOn(server.disk, '/backup')
+    expect((await Catalog.read(store)).snapshots).toHaveLength(3)
+    return { server, store }
+  }
+
+  it.each(['that has the duty', 'that has to claim it'])(
+    'removes what no rule keeps from a full target, and goes on: a member %s',
+    async (member) => {
+      const { server, store } = await startWithExpired()
+      if (member === 'that has to claim it') {
+        await server.stop()
+        fill(server.disk)
+        await server.restart()
+      } else fill(server.disk)
+      const client = await server.connect()
+      client.create(1, '/later')
+      await server.advance(2 * MINUTE)
+      expect(await pathsIn(store)).toEqual(['/later', '/n0', '/n1', '/n2'])
+      expect(await describedBy(server.http)).toMatchObject({ onDuty: true, problem: null })
+      await server.stop()
+    },
+  )
+
+  it('removes nothing from a full target with the backups of another ensemble', async () => {
+    const first = await startWithExpired()
+    await first.server.stop()
+    const disk = new MemoryDisk()
+    const files = first.server.disk.paths().filter((path) => path.startsWith('/backup/'))
+    for (const path of files) disk.putFile(path, await first.server.disk.readFile(path))
+    const id = `0-${'ab'.repeat(16)}\n`
+    disk.putFile('/data/version-2/zabra.cluster', new TextEncoder().encode(id))
+    fill(disk)
+    const server = await TestServer.start({ ...first.server.settings, backupRetain: '1m:all' }, disk)
+    server.clock.advance(DAY)
+    await server.advance(5 * MINUTE)
+    expect((await describedBy(server.http))?.problem).toContain('ENOSPC')
+    expect(disk.paths().filter((path) => path.startsWith('/backup/'))).toEqual(files)
+    await server.stop()
+  })
+
+  it('writes the log, with a warning, while a snapshot that is due does not fit into the target', async () => {
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      backupSchedule: 2 * MINUTE,
+      maxSessionTimeoutMs: DAY,
+      adminRoleBackup: ['ip:127.0.0.1'],
+    })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: DAY })
+    client.create(0, '/n0')
+    await server.advance(MINUTE)
+    server.disk.injectFault = (call, path) =>
+      call === 'write' && path.startsWith('/backup/snapshot/') ? { code: 'ENOSPC' } : undefined
+    server.logLines.length = 0
+    for (let at = 1; at < 60; at++) {
+      client.create(at, `/n${at}`)
+      if (at % 20 === 0) await askForBackup(server.http)
+      await server.advance(10_000)
+      expect(await pathsIn(store)).toContain(`/n${at}`)
+    }
+    expect(server.logLines.filter(({ level }) => level !== 'info' && level !== 'debug')).toMatchObject([
+      { level: 'warn', stamp: { id: 'backup.no-snapshot' } },
+    ])
+    const problem = expect.stringMatching(/^no snapshot can be written, the log goes on: .*ENOSPC/) as unknown
+    expect(await describedBy(server.http)).toMatchObject({ onDuty: true, snapshots: 1, problem })
+    const metrics = async () => (await server.http.request('/metrics')).text
+    expect(await metrics()).toContain('zabra_backup_problem{target="file:///backup"} 1')
+    const own = server.disk.paths().filter((path) => path.startsWith('/data/version-2/snapshot.'))
+    expect(own.length).toBeLessThan(25)
+    server.disk.injectFault = undefined
+    await server.advance(HOUR)
+    expect(await describedBy(server.http)).toMatchObject({ snapshots: 2, problem: null })
+    expect(await metrics()).toContain('zabra_backup_problem{target="file:///backup"} 0')
+    await server.stop()
+  })
+
+  it('writes the log while a snapshot is sent slowly', async () => {
+    const server = await TestServer.start({
+      backupTargets: ['/backup'],
+      backupRateBytes: 2000,
+      maxSessionTimeoutMs: DAY,
+      adminRoleBackup: ['ip:127.0.0.1'],
+    })
+    const store = storeOn(server.disk, '/backup')
+    const client = await server.connect({ timeout: DAY })
+    await server.advance(MINUTE)
+    client.create(0, '/large', 0, 'x'.repeat(800_000))
+    // A part begins with the last transaction of the one before.
+    client.create(100, '/small')
+    await server.advance(10 * MINUTE)
+    expect(await askForBackup(server.http)).toMatchObject({ status: 202 })
+    for (let at = 1; at < 20; at++) {
+      client.create(at, `/n${at}`)
+      await server.advance(10_000)
+      expect(await pathsIn(store)).toContain(`/n${at}`)
+      expect((await Catalog.read(store)).snapshots).toHaveLength(1)
+    }
+    await server.advance(20 * MINUTE)
+    const catalog = await Catalog.read(store)
+    expect([catalog.snapshots.length, catalog.gaps, catalog.bad]).toEqual([2, [], []])
+    expect(await pathsIn(store)).toHaveLength(21)
+    for (const snapshot of catalog.snapshots) {
+      const options = { compression: syncCompression, toEnd: true }
+      const { defect } = await verifyDeep(store, catalog.chainOf(snapshot), options)
+      expect(defect).toBeUndefined()
+    }
+    expect(await describedBy(server.http)).toMatchObject({ problem: null, failures: 0 })
+    // The last part takes its time, too.
+    const closed = server.server.close()
+    await server.advance(5000)
+    await closed
   })
 
   it('tries a backup that it was asked for no more often than others while the target cannot be listed', async () => {

@@ -61,6 +61,8 @@ const MAX_PAUSE_MS = 3_600_000
 const MAX_FAILURES = 3
 /** Time after a first failure before the next attempt; twice as long after each further one. */
 const RETRY_MS = 5000
+/** Time before an attempt to make room in a target that takes no more is followed by another one. */
+const ROOM_MS = 600_000
 /** How far the clock of another member may be ahead for the time of its last backup to be believed. */
 const MAX_CLOCK_AHEAD_MS = 60_000
 /** Time between two lines of the log about failures, and before the next merge or removal after one that failed. */
@@ -234,6 +236,14 @@ class TargetBackups {
   /** Since when there are others, on the monotonic clock; undefined while there are none. */
   #unsavedSince: number | undefined
   #isSnapshotWanted = false
+  /** Snapshots in a row that failed, and when the next one may begin, on the monotonic clock. */
+  #snapshotFailures = 0
+  #snapshotsAt = -Infinity
+  /** Why the last snapshot has failed, while the log goes on without it. */
+  #snapshotProblem: string | undefined
+  /** Whether a snapshot is sent, and a part of the log that is written meanwhile. */
+  #isSendingSnapshot = false
+  #part: Promise<void> | undefined
   /** Whether the last attempt has written a snapshot to the data folder. */
   #hasTakenSnapshot = false
   /** When this server looked at the duty last, on the monotonic clock. */
@@ -256,6 +266,8 @@ class TargetBackups {
   /** When parts may be merged, and old files removed, on the monotonic clock. */
   #mergesAt = -Infinity
   #removesAt = -Infinity
+  /** When room may be made in a target that takes no more, on the monotonic clock. */
+  #makesRoomAt = -Infinity
   /** Until when this server gives up the duty, on the monotonic clock. */
   #pausesUntil = -Infinity
   #isStopping = false
@@ -301,7 +313,9 @@ class TargetBackups {
       intervalMs: this.#intervalMs,
       failures: this.#failures,
       gaps: this.#gaps,
-      problem: this.#problem,
+      problem:
+        this.#problem ??
+        (this.#snapshotProblem && `no snapshot can be written, the log goes on: ${this.#snapshotProblem}`),
       verified: this.#verification.last,
       contents: pieces && {
         bytes: pieces.reduce((sum, { piece }) => sum + piece.bytes, 0),
@@ -333,6 +347,7 @@ class TargetBackups {
     if (!this.#isDecided) await this.#decision()
     if (!this.#duty.isHeld || this.#isStopping) return false
     this.#isSnapshotWanted = true
+    this.#snapshotsAt = Math.min(this.#snapshotsAt, this.#now() + PAUSE_MS)
     this.#runIfDue()
     return true
   }
@@ -368,7 +383,7 @@ class TargetBackups {
   /** Cuts a running backup short, or else writes the rest of the log; then gives the duty up. */
   async #finish(): Promise<void> {
     this.#isClosed = this.#running !== undefined
-    await Promise.all([this.#looking, this.#running, this.#verification.end()])
+    await Promise.all([this.#looking, this.#running, this.#part, this.#verification.end()])
     try {
       const isLogWanted = this.#settings.backupLogIntervalMs > 0 && this.#catalog?.end !== undefined
       if (!this.#isClosed && this.#duty.isHeld && isLogWanted) await this.#backUp(this.#catalog!, 'never')
@@ -446,13 +461,15 @@ class TargetBackups {
         // A backup that still runs leaves what was there before others wrote.
         this.#isCatalogCurrent = false
         // A member that takes the duty makes a backup at once.
-        this.#savedUpTo = this.#unsavedSince = undefined
+        this.#savedUpTo = this.#unsavedSince = this.#snapshotProblem = undefined
         // The member that has the duty says whether backups fail.
         if (this.#isDecided) this.#backupProblem = undefined
         await this.#verification.end()
       }
     } catch (error) {
       this.#lookProblem = this.#failed(error, 'The target of backups cannot be used')
+      // Backups of a member on duty make room where they fail.
+      if (this.#duty.isRefused && !this.#duty.isHeld) await this.#makeRoom()
     }
   }
 
@@ -526,8 +543,9 @@ class TargetBackups {
   }
 
   #runIfDue(): void {
-    if (this.#running !== undefined || this.#isStopping) return
+    if (this.#isStopping) return
     this.#noteProgress()
+    if (this.#running !== undefined) return this.#writePartMeanwhile()
     if (!this.#isDue()) return
     this.#running = this.#run().finally(() => {
       this.#running = undefined
@@ -538,8 +556,13 @@ class TargetBackups {
 
   #isDue(): boolean {
     if (this.#now() < this.#retryAt) return false
-    if (this.#isSnapshotWanted || this.#catalog === undefined) return true
-    return this.#isLogDue() || this.#isSnapshotDue(this.#catalog)
+    if (this.#catalog === undefined) return true
+    return this.#isRequestDue || this.#isLogDue() || this.#isSnapshotDue(this.#catalog)
+  }
+
+  /** Whether a snapshot was asked for, and may begin. */
+  get #isRequestDue(): boolean {
+    return this.#isSnapshotWanted && this.#now() >= this.#snapshotsAt
   }
 
   /** Notes since when transactions are in no backup, or that the backups have all of them. */
@@ -559,34 +582,82 @@ class TargetBackups {
   }
 
   async #run(): Promise<void> {
-    let isRequested = false
     try {
       if (this.#catalog === undefined || !this.#isCatalogCurrent || this.#isSnapshotDue(this.#catalog)) {
         this.#catalog = await Catalog.read(this.#store, this.#catalog)
         this.#isCatalogCurrent = true
       }
-      isRequested = this.#isSnapshotWanted
-      const isSnapshotDue = isRequested || this.#isSnapshotDue(this.#catalog)
+      const isSnapshotDue = this.#isRequestDue || this.#isSnapshotDue(this.#catalog)
       if (!isSnapshotDue && !this.#isLogDue()) {
         this.#backupProblem = undefined
         return
       }
-      const merges = this.#now() >= this.#mergesAt
-      const written = await this.#backUp(this.#catalog, isSnapshotDue ? 'always' : 'if-needed', { merges })
+      const written = await this.#backUpOrGoOn(this.#catalog, isSnapshotDue ? 'always' : 'if-needed')
       await this.#removeOld(written.snapshot !== undefined)
     } catch (error) {
       this.#isCatalogCurrent = false
-      // Not for ever: the log goes on without it.
-      this.#isSnapshotWanted ||= isRequested && this.#failuresInRow < MAX_FAILURES
-      // Where a larger part is what fails, small ones go on.
-      this.#mergesAt = this.#now() + REPORT_MS
       this.#backupProblem = this.#failed(error, 'A backup has failed')
       this.#pauseAfterFailure()
     }
   }
 
+  /** Makes a backup. Where that fails, makes room in the target, and goes on with the log alone if it was a snapshot that failed. */
+  async #backUpOrGoOn(catalog: Catalog, wanted: 'always' | 'if-needed'): Promise<WrittenBackup> {
+    const isRequested = this.#isRequestDue
+    try {
+      return await this.#backUp(catalog, wanted, { merges: this.#now() >= this.#mergesAt })
+    } catch (error) {
+      if (this.#isStopping) throw error
+      // Where a larger part is what fails, small ones go on.
+      this.#mergesAt = this.#now() + REPORT_MS
+      await this.#makeRoom()
+      if (wanted === 'always') return this.#goOnWithout(error, isRequested)
+      throw error
+    }
+  }
+
+  /** Writes the log without the snapshot that has failed. Rejects with the error of the snapshot where that fails too. */
+  async #goOnWithout(error: unknown, isRequested: boolean): Promise<WrittenBackup> {
+    this.#snapshotFailures++
+    // Not for ever.
+    this.#isSnapshotWanted ||= isRequested && this.#snapshotFailures < MAX_FAILURES
+    const catalog = this.#catalog
+    if (catalog?.end === undefined) throw error
+    // The log is tried again before the next snapshot is.
+    this.#snapshotsAt = this.#now() + delayAfter(this.#snapshotFailures, MAX_PAUSE_MS)
+    this.#hasTakenSnapshot = false
+    const written = await this.#backUp(catalog, 'never').catch(() => {
+      throw error
+    })
+    const reason = error instanceof Error ? error.message : String(error)
+    const facts = { target: this.#store.target.url, reason }
+    if (this.#snapshotProblem === undefined)
+      this.#platform.logger.warn(facts, 'A backup with a snapshot has failed; the log goes on without it')
+    this.#snapshotProblem = reason
+    this.#failures++
+    return written
+  }
+
+  /** Begins a part of the log while a snapshot is sent, which may take hours, if one is due. */
+  #writePartMeanwhile(): void {
+    if (!this.#isSendingSnapshot || this.#part !== undefined) return
+    if (this.#catalog?.end === undefined || this.#now() < this.#retryAt || !this.#isLogDue()) return
+    this.#part = this.#backUp(this.#catalog, 'never')
+      // The backup whose snapshot is sent has the rest, or reports why not.
+      .catch(() => (this.#retryAt = this.#now() + PAUSE_MS))
+      .then(() => (this.#part = undefined))
+  }
+
+  /** Ends parts of the log beside a snapshot. Resolves to the catalog with them. */
+  async #snapshotSent(catalog: Catalog): Promise<Catalog> {
+    this.#isSendingSnapshot = false
+    await this.#part
+    return this.#catalog ?? catalog
+  }
+
   /** Whether the newest snapshot in the target is old enough, and transactions have come since. */
   #isSnapshotDue({ snapshots }: Catalog): boolean {
+    if (this.#now() < this.#snapshotsAt) return false
     const newest = snapshots.at(-1)
     const { backupSchedule } = this.#settings
     if (backupSchedule === 0) return false
@@ -606,17 +677,25 @@ class TargetBackups {
     const { clock, compression, logger } = this.#platform
     const [begun, begunAt, applied] = [clock.wall(), this.#now(), this.#appliedZxid]
     if (wanted === 'always') this.#isSnapshotWanted = false
-    this.#hasTakenSnapshot = false
+    if (wanted !== 'never') this.#hasTakenSnapshot = false
+    this.#isSendingSnapshot ||= wanted === 'always'
     const written = await writeBackup(this.#store, this.#source(), {
       clock,
       compression,
       snapshot: wanted,
       catalog,
       merges,
+      ...(wanted === 'always' ? { snapshotSent: () => this.#snapshotSent(catalog) } : {}),
+    }).catch(async (error: unknown) => {
+      if (wanted === 'always') await this.#snapshotSent(catalog)
+      throw error
     })
     const { snapshot, log, hasGap } = written
+    // Parts may have been added while a snapshot was sent.
+    const latest = wanted === 'always' ? (this.#catalog ?? catalog) : catalog
+    this.#catalog = latest.with([snapshot, log].filter((one) => one !== undefined))
     this.#lastBackupAt = Math.floor(begun)
-    this.#savedUpTo = Math.max(applied, log?.upTo ?? 0)
+    this.#savedUpTo = Math.max(applied, this.#catalog.end?.upTo ?? 0)
     // What was committed meanwhile has waited since then.
     this.#unsavedSince = this.#appliedZxid > this.#savedUpTo ? begunAt : undefined
     this.#failuresInRow = 0
@@ -631,7 +710,10 @@ class TargetBackups {
         { target: url },
         'Transactions since the last backup are in none: the log of this server does not have them, and no other member has gone on with the log. Set backup.logInterval to a shorter time',
       )
-    this.#catalog = catalog.with([snapshot, log].filter((one) => one !== undefined))
+    if (snapshot === undefined) return written
+    this.#snapshotFailures = 0
+    this.#snapshotsAt = -Infinity
+    this.#snapshotProblem = undefined
     return written
   }
 
@@ -639,11 +721,31 @@ class TargetBackups {
   async #removeOld(hasSnapshot: boolean): Promise<void> {
     if (this.#now() < this.#removesAt) return
     try {
-      const catalog = await this.#removeReplaced(this.#catalog!)
-      if (hasSnapshot) await this.#prune(catalog)
+      this.#catalog = await this.#removeReplaced(this.#catalog!)
+      if (hasSnapshot) this.#catalog = await this.#prune(this.#catalog)
     } catch (error) {
       this.#removesAt = this.#now() + REPORT_MS
       this.#backupProblem = this.#failed(error, 'Old files of backups cannot be removed')
+    }
+  }
+
+  /**
+   * Removes what is not needed any more from a target that takes no more, which needs no space there. Only where the newest backup is one of
+   * this ensemble: others may have the same target by mistake. Never rejects: why nothing could be written is reported.
+   */
+  async #makeRoom(): Promise<void> {
+    if (this.#now() < this.#makesRoomAt) return
+    this.#makesRoomAt = this.#now() + ROOM_MS
+    try {
+      const catalog = await Catalog.read(this.#store, this.#catalog)
+      const { clusterId } = this.#server!
+      const newest = [catalog.snapshots.at(-1), catalog.logs.at(-1)]
+      const isOwn = clusterId !== undefined && newest.some((one) => one?.cluster === clusterId)
+      if (!isOwn || catalog.bad.length > 0) return
+      const kept = await this.#prune(await this.#removeReplaced(catalog))
+      if (this.#duty.isHeld) this.#catalog = kept
+    } catch {
+      // The next attempt may do more.
     }
   }
 
@@ -652,16 +754,17 @@ class TargetBackups {
     const replaced = catalog.replaced(this.#platform.clock.wall()).slice(0, MAX_REMOVALS)
     if (replaced.length === 0) return catalog
     await removeBackups(this.#store, replaced)
-    return (this.#catalog = catalog.with([], replaced))
+    return catalog.with([], replaced)
   }
 
-  async #prune(catalog: Catalog): Promise<void> {
+  /** Removes what no rule keeps. Resolves to the rest. */
+  async #prune(catalog: Catalog): Promise<Catalog> {
     const rules = rulesOf(this.#settings)
-    if (rules === undefined) return
+    if (rules === undefined) return catalog
     const found = await findPrunable(this.#store, catalog, rules, this.#platform.clock.wall())
-    if (found.manifests.length + found.pieces.length + found.unfinished.length === 0) return
+    if (found.manifests.length + found.pieces.length + found.unfinished.length === 0) return catalog
     await prune(this.#store, found)
-    this.#catalog = await Catalog.read(this.#store, catalog)
+    return Catalog.read(this.#store, catalog)
   }
 
   /** Returns this server as a source whose files are read at the rate in the settings, and cut short when it stops. */
@@ -697,16 +800,22 @@ class TargetBackups {
 
   /** Waits before the next attempt, and gives the duty up to others after several. */
   #pauseAfterFailure(): void {
-    const pauses = ++this.#failuresInRow - MAX_FAILURES
+    const failures = ++this.#failuresInRow
     const longest = this.#hasTakenSnapshot ? MAX_PAUSE_MS : PAUSE_MS
-    this.#retryAt = this.#now() + Math.min(PAUSE_MS, RETRY_MS * 2 ** (this.#failuresInRow - 1))
-    if (pauses >= 0) this.#pausesUntil = this.#now() + Math.min(longest, PAUSE_MS * 2 ** pauses)
+    this.#retryAt = this.#now() + Math.min(PAUSE_MS, RETRY_MS * 2 ** (failures - 1))
+    if (failures >= MAX_FAILURES) this.#pausesUntil = this.#now() + delayAfter(failures, longest)
   }
 
   #now(): number {
     return this.#platform.clock.monotonic()
   }
 }
+
+/** Returns how long to wait after failures in a row, which is at most `longest` from the third one on. */
+const delayAfter = (failures: number, longest: number): number =>
+  failures < MAX_FAILURES
+    ? RETRY_MS * 2 ** (failures - 1)
+    : Math.min(longest, PAUSE_MS * 2 ** (failures - MAX_FAILURES))
 
 /** Who takes a free duty first: a backup disturbs an observer least, and the leader most. */
 const RANKS: ReadonlyMap<AdminTarget['role'], number> = new Map([

@@ -1,13 +1,7 @@
 import { counterOf, formatZxid } from '@zabra/protocol'
 import type { Clock, Compression } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import {
-  Catalog,
-  ensureLineage,
-  LARGE_BYTES,
-  type BackupStore,
-  type CatalogEnd,
-} from './catalog.ts'
+import { Catalog, ensureLineage, LARGE_BYTES, type BackupStore, type CatalogEnd } from './catalog.ts'
 import { BackupError } from './errors.ts'
 import { LogStreamCheck } from './log-stream.ts'
 import {
@@ -79,6 +73,11 @@ export interface BackupOptions {
   readonly snapshot: 'always' | 'if-needed' | 'never'
   /** The catalog of the target, which is not read again then. What others write meanwhile may hold the same transactions. */
   readonly catalog?: Catalog | undefined
+  /**
+   * Called once a snapshot is in the target, before the log is. Resolves to the catalog of the target, to which parts of the log may have
+   * been added meanwhile.
+   */
+  readonly snapshotSent?: () => Promise<Catalog>
   /** Whether small parts of the log may be merged into the new one. Remove those of `Catalog.replaced` then. */
   readonly merges?: boolean
 }
@@ -104,12 +103,11 @@ export async function writeBackup(
   const catalog = options.catalog ?? (await Catalog.read(store))
   const [damaged] = catalog.bad
   if (damaged !== undefined) throw damaged.error
-  const { end } = catalog
-  if (end === undefined && options.snapshot === 'never')
+  if (catalog.end === undefined && options.snapshot === 'never')
     throw new BackupError(
       'Expected a snapshot in the target, after which the log continues, got none. Leave out --log-only.',
     )
-  return new BackupWriter(store, source, options, lineage).run(end, mergeable(catalog, options))
+  return new BackupWriter(store, source, options, lineage).run(catalog)
 }
 
 /** Returns the parts of the log whose place the next part takes, oldest first; none while they are few. */
@@ -141,10 +139,11 @@ class BackupWriter {
     this.#lineage = lineage
   }
 
-  /** Continues the log after `end`, in place of the parts `merged`. */
-  async run(end: CatalogEnd | undefined, merged: readonly LogManifest[]): Promise<WrittenBackup> {
+  /** Continues the log after the end of a catalog. */
+  async run(catalog: Catalog): Promise<WrittenBackup> {
+    const { end } = catalog
     if (end !== undefined && this.#options.snapshot !== 'always') {
-      const continued = (await this.#mergeLog(end, merged)) ?? (await this.#continueLog(end))
+      const continued = (await this.#mergeLog(end, catalog)) ?? (await this.#continueLog(end))
       if (continued !== undefined) return { snapshot: undefined, log: continued.manifest, hasGap: false }
       if (await this.#isIdleAt(end)) return { snapshot: undefined, log: undefined, hasGap: false }
       if (this.#options.snapshot === 'never')
@@ -161,28 +160,38 @@ class BackupWriter {
     const name = `snapshot/${sortable(zxid)}-${this.#stamp()}${stored.slice(stored.lastIndexOf('.'))}`
     const stream = isPlain ? gzip(chunks, this.#options.compression) : chunks
     const piece = await this.#writePiece(name, stream, chunks)
+    let written: Omit<WrittenBackup, 'snapshot'> | undefined
+    const snapshot = await this.#writeManifest(piece, async (): Promise<SnapshotManifest> => {
+      const current = (await this.#options.snapshotSent?.()) ?? catalog
+      const { log, source, gapAfter } = await this.#writeLogBeside(zxid, current, base !== undefined)
+      written = { log, hasGap: gapAfter !== undefined }
+      return {
+        ...this.#common(piece),
+        kind: 'snapshot',
+        file: stored,
+        zxid,
+        // After the begin of an epoch without transactions the snapshot is later than the last one.
+        exactAt: base === undefined ? Math.max(source.upTo, zxid) : zxid,
+        nodes: (base ?? source).nodes,
+        digest: (base ?? source).digest,
+        ...(gapAfter === undefined ? {} : { gapAfter }),
+      }
+    })
+    return { snapshot, ...written! }
+  }
+
+  /** Writes the log that belongs to a snapshot: after the end of a catalog, or from the snapshot on, where it cannot go on there. */
+  async #writeLogBeside(zxid: Zxid, catalog: Catalog, isBase: boolean) {
+    const { end } = catalog
     const continued =
-      end === undefined || base !== undefined
+      end === undefined || isBase
         ? undefined
-        : ((await this.#mergeLog(end, merged)) ??
+        : ((await this.#mergeLog(end, catalog)) ??
           (await this.#continueLog(end)) ??
           (await this.#joinLog(end)))
     if (continued === undefined && end !== undefined && zxid < end.upTo) throw behind(end, zxid)
     const { manifest: log, source } = continued ?? (await this.#beginLog(zxid))
-    const hasGap = end !== undefined && continued === undefined
-    const snapshot: SnapshotManifest = {
-      ...this.#common(piece),
-      kind: 'snapshot',
-      file: stored,
-      zxid,
-      // After the begin of an epoch without transactions the snapshot is later than the last one.
-      exactAt: base === undefined ? Math.max(source.upTo, zxid) : zxid,
-      nodes: (base ?? source).nodes,
-      digest: (base ?? source).digest,
-      ...(hasGap ? { gapAfter: end.upTo } : {}),
-    }
-    await this.#writeManifest(snapshot)
-    return { snapshot, log, hasGap }
+    return { log, source, gapAfter: continued === undefined ? end?.upTo : undefined }
   }
 
   /** Writes the log after a snapshot, from its transaction on where the server has that: the next backup compares it. */
@@ -197,10 +206,11 @@ class BackupWriter {
   }
 
   /**
-   * Writes the log from the begin of `parts` on, as one part in place of all that the log of the server still has. Undefined where it
-   * has not two of them, or nothing is new.
+   * Writes the log from the begin of the parts that are to be merged on, as one part in place of all that the log of the server still
+   * has. Undefined where it has not two of them, or nothing is new.
    */
-  async #mergeLog(end: CatalogEnd, parts: readonly LogManifest[]): Promise<WrittenLog | undefined> {
+  async #mergeLog(end: CatalogEnd, catalog: Catalog): Promise<WrittenLog | undefined> {
+    const parts = mergeable(catalog, this.#options)
     for (let from = 0; from < parts.length - 1; from += Math.max(1, (parts.length - from) >> 1)) {
       const { after } = parts[from]!
       const source = await this.#source.readLog(after)
@@ -268,14 +278,16 @@ class BackupWriter {
     }
     const name = `log/${sortable(after)}-${sortable(source.upTo)}-${this.#stamp()}.txns`
     const piece = await this.#writePiece(name, chunks, source.chunks)
-    const { summary } = check
-    if (summary?.upTo !== source.upTo)
-      throw new BackupError('The log of the server was cut short. Try again.')
-    const merged = isMerged ? ({ merged: true } as const) : {}
-    const manifest: LogManifest = { ...this.#common(piece), kind: 'log', after, ...summary, ...merged }
-    // The parts that it replaces are removed once its manifest is there.
-    if (isMerged) await verifyPiece(this.#store, manifest)
-    await this.#writeManifest(manifest)
+    const manifest = await this.#writeManifest(piece, async (): Promise<LogManifest> => {
+      const { summary } = check
+      if (summary?.upTo !== source.upTo)
+        throw new BackupError('The log of the server was cut short. Try again.')
+      const merged = isMerged ? ({ merged: true } as const) : {}
+      const described: LogManifest = { ...this.#common(piece), kind: 'log', after, ...summary, ...merged }
+      // The parts that it replaces are removed once its manifest is there.
+      if (isMerged) await verifyPiece(this.#store, described)
+      return described
+    })
     return { manifest, source }
   }
 
@@ -325,9 +337,18 @@ class BackupWriter {
     }
   }
 
-  async #writeManifest(manifest: Manifest): Promise<void> {
+  /** Writes the manifest of a piece. One that cannot be described is removed: retention leaves it for a day, and the target may be full. */
+  async #writeManifest<T extends Manifest>(piece: T['piece'], describe: () => Promise<T>): Promise<T> {
     const { target, cryptography } = this.#store
+    let manifest: T
+    try {
+      manifest = await describe()
+    } catch (error) {
+      await target.remove(piece.name).catch(() => {})
+      throw error
+    }
     await target.write(manifestName(manifest), oneChunk(encodeManifest(manifest, cryptography)))
+    return manifest
   }
 }
 

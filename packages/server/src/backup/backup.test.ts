@@ -169,6 +169,20 @@ describe('writeBackup', () => {
     expect(await nodesAt()).toEqual({ '/a': '' })
   })
 
+  it('leaves no snapshot in the target whose log cannot be written, as where that is almost full', async () => {
+    await create('/a')
+    await backUp()
+    await create('/b')
+    const before = disk.paths()
+    disk.injectFault = (call, path) =>
+      call === 'write' && path.startsWith('/backup/log/') ? { code: 'ENOSPC' } : undefined
+    await expect(backUp()).rejects.toThrow('ENOSPC')
+    expect(disk.paths()).toEqual(before)
+    disk.injectFault = undefined
+    await backUp()
+    expect(await nodesAt()).toEqual({ '/a': '', '/b': '' })
+  })
+
   it('gives an empty target one lineage where several begin at once', async () => {
     const stores = [6, 7, 8].map((seed) => storeOn(disk, undefined, new SeededRandom(seed)))
     const lineages = await Promise.all(stores.map(ensureLineage))
@@ -619,6 +633,26 @@ describe('prune', () => {
       ).toBeUndefined()
     expect(disk.paths().filter((path) => path.includes('/snapshot/'))).toHaveLength(2)
     expect(() => parseRetention('1y:all')).toThrow('Expected rules as AGE:EVERY')
+  })
+
+  it('removes what it can where a file cannot be removed, and leaves that backup whole', async () => {
+    for (let i = 0; i < 6; i++) {
+      await create(`/n${i}`)
+      await backUp()
+      await server.advance(minute)
+    }
+    const rules = parseRetention('2m:all')
+    const { snapshots } = await Catalog.read(store)
+    const stuck = manifestName(snapshots[0]!)
+    disk.injectFault = (call, path) =>
+      call === 'remove' && path === `/backup/${stuck}` ? { code: 'EACCES' } : undefined
+    const found = await findPrunable(store, await Catalog.read(store), rules, clock.wall())
+    await expect(prune(store, found)).rejects.toMatchObject({ code: 'EACCES', path: `/backup/${stuck}` })
+    const after = await Catalog.read(store)
+    expect(after.snapshots.map(manifestName)).toEqual([stuck, ...snapshots.slice(-2).map(manifestName)])
+    for await (const { defect } of verifyPieces(store, [...after.snapshots, ...after.logs]))
+      expect(defect).toBeUndefined()
+    expect(disk.paths().filter((path) => path.includes('/snapshot/'))).toHaveLength(3)
   })
 
   it('keeps the files of a backup that another program has written in place of one of the same transaction', async () => {

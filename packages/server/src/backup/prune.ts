@@ -11,6 +11,7 @@ const CONCURRENT_REMOVALS = 8
 /** Files of a target that can go: expired backups, parts of the log that a larger one has replaced, and pieces of backups that were cut short. */
 export interface Prunable {
   readonly manifests: readonly string[]
+  /** Those of the manifests, in their order, and others. */
   readonly pieces: readonly string[]
   /** What writes that a crash cut short have left. */
   readonly unfinished: readonly string[]
@@ -58,14 +59,20 @@ async function findOrphans(store: BackupStore, catalog: Catalog, now: number): P
 const piecesOf = ({ snapshots, logs }: Catalog): ReadonlySet<string> =>
   new Set([...snapshots, ...logs].map(({ piece }) => piece.name))
 
-/** Removes files: manifests first, so that a backup is whole or absent at any time. */
+/**
+ * Removes files: manifests first, so that a backup is whole or absent at any time. Goes on with the others where some cannot be removed,
+ * and rejects with the first error at the end.
+ */
 export async function prune(
   { target }: BackupStore,
   { manifests, pieces, unfinished }: Prunable,
 ): Promise<void> {
-  await forEach(manifests, (name) => target.remove(name))
-  await forEach(pieces, (name) => target.remove(name))
-  await forEach(unfinished, (name) => target.removeUnfinished(name))
+  const errors: unknown[] = []
+  const left = await forEach(manifests, (name) => target.remove(name), errors)
+  const unnamed = pieces.filter((_, at) => at >= manifests.length || !left.has(manifests[at]!))
+  await forEach(unnamed, (name) => target.remove(name), errors)
+  await forEach(unfinished, (name) => target.removeUnfinished(name), errors)
+  if (errors.length > 0) throw errors[0]
 }
 
 /** Removes backups of a target. */
@@ -76,11 +83,27 @@ export const removeBackups = (store: BackupStore, gone: readonly Manifest[]): Pr
     unfinished: [],
   })
 
-/** Runs an action for each name, a few at a time: a store far away answers one request after tens of milliseconds. */
-async function forEach(names: readonly string[], action: (name: string) => Promise<void>): Promise<void> {
+/**
+ * Runs an action for each name, a few at a time: a store far away answers one request after tens of milliseconds. Ends after as many
+ * errors, as a store that does not answer gives for each name. Resolves to the names for which it was not done.
+ */
+async function forEach(
+  names: readonly string[],
+  action: (name: string) => Promise<void>,
+  errors: unknown[],
+): Promise<ReadonlySet<string>> {
+  const left = new Set(names)
   const rest = names.values()
   const workers = Array.from({ length: CONCURRENT_REMOVALS }, async () => {
-    for (const name of rest) await action(name)
+    for (const name of rest)
+      try {
+        await action(name)
+        left.delete(name)
+      } catch (error) {
+        errors.push(error)
+        return
+      }
   })
   await Promise.all(workers)
+  return left
 }

@@ -537,6 +537,11 @@ export const logEvents = {
     'A time between two backups cannot be restored. The members that had the log are away, were sent snapshots by their leader, or have removed it (`snapshot.unsaved-purged`).',
     'Set `backup.logInterval` to a shorter time. `zabra backup verify` names the times that cannot be restored.',
   ),
+  'backup.no-snapshot': warn(
+    'A backup with a snapshot has failed; the log goes on without it',
+    'The target or the disk of the data takes no snapshot, as when it is almost full. Each moment can still be restored, by the replay of more log. The server tries again within an hour, and logs nothing more until a snapshot is made; `zabra_backup_problem` is 1 until then.',
+    'Read the field `reason`, and make space in the target, or let `backup.retain` keep less.',
+  ),
   'backup.failed': error(
     'A backup has failed',
     'The last transactions are in no backup; the server tries again.',
@@ -567,6 +572,11 @@ export const logEvents = {
     'The newest backup cannot be restored',
     'A check by replay has found a file that is missing or damaged.',
     'Make a backup now (`POST /api/v1/backups`), and look at the target.',
+  ),
+  'backup.verification-not-written': warn(
+    'The result of a verification could not be written to the target',
+    'This server knows the result. A member that takes the duty of backups verifies again.',
+    'Read the field `reason`, and make space in the target.',
   ),
   'backup.not-verified': warn(
     'A backup could not be verified; trying again in an hour',

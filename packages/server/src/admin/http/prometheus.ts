@@ -521,6 +521,7 @@ function* backupFamilies(w: MetricsWriter, { backups }: AdminTarget): Generator<
   )
   yield* samples('zabra_backup_interval_seconds', 'gauge', ({ intervalMs }) => intervalMs / 1000)
   yield* samples('zabra_backup_bytes', 'gauge', ({ contents }) => contents?.bytes)
+  yield* samples('zabra_backup_problem', 'gauge', ({ problem }) => (problem === undefined ? 0 : 1))
   yield* samples('zabra_backup_failures_total', 'counter', ({ failures }) => failures)
   yield* samples('zabra_backup_gaps_total', 'counter', ({ gaps }) => gaps)
   yield* samples(
