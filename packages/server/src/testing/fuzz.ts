@@ -53,7 +53,9 @@ export async function fuzz({
     if (user + system > MAX_CPU_MS * 1000)
       throw new Error(`${shown()} took ${(user + system) / 1000} ms of processor time`)
   }
-  const growth = (await heldBytes()) - heldAtHalf
+  let growth = (await heldBytes()) - heldAtHalf
+  // What a finalizer held goes in a later collection.
+  for (let more = 0; more < 3 && growth >= MAX_GROWTH; more++) growth = (await heldBytes()) - heldAtHalf
   if (longForm !== undefined)
     console.log(
       `${expect.getState().currentTestName}: ${inputs} inputs, ${(heldAtHalf / 2 ** 20).toFixed(1)} MiB held after half of them, ` +
@@ -62,14 +64,15 @@ export async function fuzz({
   expect(growth).toBeLessThan(MAX_GROWTH)
 }
 
-/** Returns the bytes that are held after garbage collections. Streams that are closed let go of theirs in later turns. */
+/**
+ * Returns the bytes that are held after a garbage collection, which takes longer than thousands of inputs. Streams that are closed let go
+ * of theirs in later turns.
+ */
 async function heldBytes(): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
-  for (let turn = 0; turn < 4; turn++) {
-    await new Promise((resolve) => setImmediate(resolve))
-    collect()
-  }
+  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve))
+  collect()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers
 }
