@@ -48,50 +48,36 @@ describe('the simulation of ensembles', () => {
   })
 
   it('epochs that end after 150 transactions cause no violation', { timeout: 600_000 }, async () => {
-    const args = ['--variant', 'short-epochs', '--seeds', '4', '--start', '1', '--servers', '3']
+    const args = ['--variant', 'short-epochs', '--seeds', '2', '--start', '1', '--servers', '3']
     const { code, output } = await sim([...args, '--minutes', '0.05', '--quiet'])
-    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    expect(output).toContain('simulation: 2 seeds, 0 violations')
     expect(Number(/epochs used up +(\d+)/.exec(output)?.[1])).toBeGreaterThan(3)
     expect(code).toBe(0)
   })
 
   it('transfers of leadership to chosen voters cause no violation', { timeout: 600_000 }, async () => {
-    const args = ['--with', 'transfers', '--seeds', '4', '--start', '1', '--servers', '5']
+    const args = ['--with', 'transfers', '--seeds', '2', '--start', '1', '--servers', '5']
     const { code, output } = await sim([...args, '--minutes', '0.2', '--quiet'])
-    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    expect(output).toContain('simulation: 2 seeds, 0 violations')
     for (const what of ['transactions for successors', 'transfers interrupted'])
       expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(3)
     expect(code).toBe(0)
   })
 
   it('hierarchical quorums, read-only servers and observer masters cause no violation', async () => {
-    const args = [
-      '--with',
-      'groups,read-only,observer-masters',
-      '--seeds',
-      '4',
-      '--start',
-      '1',
-      '--processes',
-      '2',
-    ]
+    const args = ['--with', 'groups,read-only,observer-masters', '--seeds', '2', '--start', '5']
     const { code, output } = await sim([...args, '--servers', '5', '--minutes', '0.05', '--quiet'])
-    expect(output).toContain('simulation: 4 seeds, 0 violations')
-    const counted = [
-      'ensembles with groups',
-      'read-only answers',
-      'refused as read-only',
-      'informs by followers',
-    ]
-    for (const what of counted)
+    expect(output).toContain('simulation: 2 seeds, 0 violations')
+    expect(output).toMatch(/ensembles with groups +2/)
+    for (const what of ['read-only answers', 'refused as read-only', 'informs by followers'])
       expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(3)
     expect(code).toBe(0)
   })
 
   it('feature levels are finalized among mixed releases without a violation', async () => {
-    const args = ['--with', 'finalize', '--seeds', '4', '--start', '1', '--servers', '3', '--minutes', '0.05']
+    const args = ['--with', 'finalize', '--seeds', '2', '--start', '1', '--servers', '3', '--minutes', '0.05']
     const { code, output } = await sim([...args, '--quiet'])
-    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    expect(output).toContain('simulation: 2 seeds, 0 violations')
     for (const what of ['finalize answered with 200', 'finalize answered with 409', 'install'])
       expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(0)
     expect(code).toBe(0)
