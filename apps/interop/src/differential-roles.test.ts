@@ -3,6 +3,7 @@ import type { Step } from './differential/case.ts'
 import { allCases } from './differential/cases.ts'
 import { CaseRunner } from './differential/runner.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
+import { isLong } from './harness/requirements.ts'
 import { Server, serverUnderTest } from './harness/servers.ts'
 
 const config = {
@@ -27,9 +28,12 @@ function textOf(step: Step): string {
   return parts.map(({ body }) => body.toString('latin1')).join()
 }
 
-/** The role of the member that receives the requests, with the members of its ensemble. */
+/**
+ * The role of the member that receives the requests, with the members of its ensemble. A leader has the pipeline of a standalone server,
+ * which leads itself: only long runs play it.
+ */
 const roles = [
-  ['leader', { kinds: [serverUnderTest, serverUnderTest] }],
+  ...(isLong ? ([['leader', { kinds: [serverUnderTest, serverUnderTest] }]] as const) : []),
   ['follower', { kinds: [serverUnderTest, serverUnderTest] }],
   ['observer', { kinds: [serverUnderTest, serverUnderTest], observers: [2] }],
 ] as const

@@ -6,7 +6,7 @@ import { describeWith } from './harness/requirements.ts'
 import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
 import type { Kind } from './harness/servers.ts'
 
-const rounds = countFromEnv('ZABRA_FAULT_ROUNDS', 5)
+const rounds = countFromEnv('ZABRA_FAULT_ROUNDS', 3)
 const seed = seedFromEnv()
 /** Writes to acknowledge between two faults. */
 const WRITES = 20
