@@ -73,8 +73,8 @@ interface SortedManifests {
   readonly logsByBegin: readonly LogManifest[]
 }
 
-const bySnapshot = (a: SnapshotManifest, b: SnapshotManifest): number =>
-  a.zxid - b.zxid || a.exactAt - b.exactAt
+/** No two snapshots of one transaction are in a target: their manifests have one name. */
+const bySnapshot = (a: SnapshotManifest, b: SnapshotManifest): number => a.zxid - b.zxid
 const byEnd = (a: LogManifest, b: LogManifest): number => a.upTo - b.upTo || b.after - a.after
 const byBegin = (a: LogManifest, b: LogManifest): number => a.after - b.after || b.upTo - a.upTo
 
@@ -92,7 +92,7 @@ function changed<T extends Manifest>(
   added: readonly T[],
   order: (a: T, b: T) => number,
 ): readonly T[] {
-  const list = gone.size === 0 ? [...sorted] : sorted.filter((one) => !gone.has(one))
+  const list = sorted.filter((one) => !gone.has(one))
   for (const one of added) list.splice(list.findLastIndex((other) => order(other, one) <= 0) + 1, 0, one)
   return list
 }
@@ -263,7 +263,7 @@ export class Catalog {
         gaps.push({ after: reach, before })
     }
     // Parts overlap where a larger one has replaced smaller ones.
-    for (const log of this.logs.slice(begin).toSorted((a, b) => a.after - b.after)) {
+    for (const log of this.#logsByBegin) {
       addUpTo(log.after)
       reach = Math.max(reach, log.upTo)
     }

@@ -214,10 +214,9 @@ const deletesAny = (logged: LoggedTxn): boolean =>
 
 function deletesBelow(logged: LoggedTxn, path: string): boolean {
   const changes = changesOf(logged)
-  const prefix = path === '/' ? '/' : `${path}/`
   return (
     changes.length > 0 &&
-    changes.every(({ operation, path: at }) => operation === 'delete' && at.startsWith(prefix))
+    changes.every(({ operation, path: at }) => operation === 'delete' && at.startsWith(`${path}/`))
   )
 }
 

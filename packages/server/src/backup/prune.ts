@@ -38,8 +38,6 @@ export async function findPrunable(
 
 /** Returns the pieces without a manifest that can go. */
 async function findOrphans(store: BackupStore, catalog: Catalog, now: number): Promise<readonly string[]> {
-  // Manifests that cannot be read may name any piece.
-  if (catalog.bad.length > 0) return []
   const named = piecesOf(catalog)
   const found: string[] = []
   for (const folder of ['snapshot', 'log'])
@@ -50,7 +48,7 @@ async function findOrphans(store: BackupStore, catalog: Catalog, now: number): P
       if (isOld && !named.has(name) && !name.endsWith('.unfinished')) found.push(name)
     }
   if (found.length === 0) return found
-  // Another writer may have replaced a manifest since it was read: it names another piece now.
+  // Another writer may have replaced a manifest since it was read: it names another piece now. Manifests that cannot be read may name any.
   const current = await Catalog.read(store)
   const namedNow = piecesOf(current)
   return current.bad.length > 0 ? [] : found.filter((name) => !namedNow.has(name))

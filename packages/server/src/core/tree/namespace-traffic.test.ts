@@ -18,6 +18,7 @@ describe('the traffic of first path elements', () => {
     traffic.written(store, below, 7)
     traffic.read(store, below, 7)
     traffic.read(store, root, 5)
+    traffic.written(store, root, 5)
     expect(sums(traffic)).toEqual({ app: [6 + 7 + 68, 6 + 7], other: [0, 0] })
   })
 
@@ -44,5 +45,33 @@ describe('the traffic of first path elements', () => {
     traffic.written(again.store, again.add('/late'), 5)
     traffic.written(again.store, again.add('/app'), 6)
     expect(sums(traffic)).toEqual({ app: [0, 30], late: [0, 20], other: [0, 0] })
+  })
+
+  it('of one with a long name is counted with the others', () => {
+    const { store, add } = tree()
+    const traffic = new NamespaceTraffic()
+    traffic.written(store, add(`/${'x'.repeat(100)}`), 5)
+    traffic.refused(`/${'x'.repeat(100)}/y`)
+    traffic.refused(`/${'x'.repeat(99)}`)
+    traffic.refused('/app/b/c')
+    traffic.refused('/')
+    expect(sums(traffic)).toEqual({ other: [0, 101 + 5], ['x'.repeat(99)]: [0, 0], app: [0, 0] })
+    expect(traffic.measured.map(({ refused }) => refused)).toEqual([1, 1, 1])
+  })
+
+  it('has percentiles of the last five parts of a window', () => {
+    const { store, add } = tree()
+    const traffic = new NamespaceTraffic()
+    const node = add('/app')
+    traffic.read(store, node, 1000)
+    traffic.written(store, node, 1000)
+    const recent = (): number[] => {
+      const { read, written } = traffic.measured.find(({ name }) => name === 'app')!
+      return [read, written].map((one) => one.recentPercentile(0.5))
+    }
+    for (let part = 0; part < 4; part++) traffic.rotate()
+    for (const value of recent()) expect(value).toBeGreaterThan(900)
+    traffic.rotate()
+    expect(recent()).toEqual([NaN, NaN])
   })
 })

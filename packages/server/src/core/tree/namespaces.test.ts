@@ -97,6 +97,11 @@ describe('the sizes of first path elements', () => {
     fixture.create('/n10005/large', 'x'.repeat(1000))
     const { labels } = fixture.store.namespaces
     expect(labels.length).toBeLessThan(20_000)
+    fixture.create('/n10000/large', 'x'.repeat(1000))
+    fixture.create('/n9999/large', 'x'.repeat(900))
+    expect(fixture.largest(1)[0]).toEqual(['/n9999', 2, 6 + 12 + 900])
+    fixture.remove('/n9999/large')
+    fixture.remove('/n10000/large')
     expect(fixture.largest(50).map(([path]) => path)).not.toContain('/n10005')
     for (let i = 0; i < 100; i++) fixture.remove(`/n${i}`)
     // It is not counted twice, although there is room now.
@@ -116,6 +121,43 @@ describe('the sizes of first path elements', () => {
     fixture.create('/b')
     expect(fixture.largest(5)).toEqual([
       ['/b', 1, 2],
+      ['other', 0, 0],
+    ])
+  })
+
+  it('are added up in the others where their paths are longer than 100 characters', () => {
+    const fixture = new Fixture()
+    const [counted, long, longer] = [100, 101, 102].map((length) => `/${'x'.repeat(length - 1)}`)
+    for (const path of [counted!, long!, longer!]) fixture.create(path)
+    expect(fixture.largest(5)).toEqual([
+      [counted, 1, 100],
+      ['other', 2, 203],
+    ])
+    // What is left of them goes on to count, and a new one is none of them.
+    fixture.remove(long!)
+    fixture.create('/new')
+    expect(fixture.largest(5)).toEqual([
+      [counted, 1, 100],
+      ['/new', 1, 4],
+      ['other', 1, 102],
+    ])
+  })
+
+  it('come in the order of their sizes and then of their creation, each that exists', () => {
+    const fixture = new Fixture()
+    // As many as the counters have room for at first.
+    const names = Array.from({ length: 62 }, (_, index) => `/n${index + 10}`)
+    for (const path of names) fixture.create(path)
+    expect(fixture.largest(100)).toEqual([...names.map((path) => [path, 1, 4]), ['other', 0, 0]])
+    expect(fixture.largest(2)).toEqual([...names.slice(0, 2).map((path) => [path, 1, 4]), ['other', 60, 240]])
+    fixture.set(names[50]!, 'xxx')
+    fixture.set(names[40]!, 'xx')
+    fixture.remove(names[0]!)
+    const rest = names.filter((_, index) => ![0, 40, 50].includes(index))
+    expect(fixture.largest(100)).toEqual([
+      [names[50], 1, 7],
+      [names[40], 1, 6],
+      ...rest.map((path) => [path, 1, 4]),
       ['other', 0, 0],
     ])
   })

@@ -50,11 +50,9 @@ async function endOfGrowingLog(disk: Disk, file: string): Promise<number | undef
 
 /** Returns a disk to read, on which a file ends at `end`. */
 function withEnd(disk: Disk, file: string, end: number): Disk {
-  const view: Pick<Disk, 'list' | 'exists' | 'size' | 'readFile' | 'openRead'> = {
+  const view: Pick<Disk, 'list' | 'exists' | 'openRead'> = {
     list: (folder) => disk.list(folder),
     exists: (path) => disk.exists(path),
-    size: async (path) => (path === file ? end : disk.size(path)),
-    readFile: (path) => disk.readFile(path),
     openRead: async (path) => {
       const reader = await disk.openRead(path)
       if (path !== file) return reader

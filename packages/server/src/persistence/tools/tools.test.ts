@@ -1,4 +1,4 @@
-import { OPEN_ACL_UNSAFE, Reader, Writer } from '@zabra/protocol'
+import { OPEN_ACL_UNSAFE, Reader } from '@zabra/protocol'
 import { silentLogger } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
 import { diskWithFolder } from '@zabra/testkit'
@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest'
 import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn } from '../../core/types.ts'
 import { decodeLoggedTxn, takeSnapshot } from '../index.ts'
-import { writeLogHeader } from '../log-format.ts'
-import { createTxn, FOLDER, writeEntry } from '../testing/log-fixture.ts'
+import { LOG, logOf } from '../testing/log-bytes.ts'
+import { createTxn, FOLDER } from '../testing/log-fixture.ts'
 import {
   chopLog,
   DamageError,
@@ -18,25 +18,7 @@ import {
   type LogRecord,
 } from './index.ts'
 
-const LOG = `${FOLDER}/log.1`
-
 const create = (zxid: number): LoggedTxn => createTxn(zxid, 20)
-
-/** Returns the bytes of a log with these transactions, `room` zeros at its end, and the offset of each transaction. */
-async function logOf(zxids: readonly number[], room = 100) {
-  const disk = await diskWithFolder(FOLDER)
-  const writer = new Writer()
-  writeLogHeader(writer)
-  const offsets: number[] = []
-  for (const zxid of zxids) {
-    offsets.push(writer.bytes().length)
-    writeEntry(writer, create(zxid))
-  }
-  const end = writer.bytes().length
-  const bytes = new Uint8Array(end + room)
-  bytes.set(writer.bytes())
-  return { disk, bytes, offsets, end, put: () => disk.putFile(LOG, bytes) }
-}
 
 describe('readLog', () => {
   it('passes every transaction with its offset', async () => {
