@@ -115,3 +115,64 @@ it.each([
   const expected = isForgotten ? undefined : proposed
   expect([membership.proposed, stored.proposed]).toEqual([expected, expected])
 })
+
+it('a proposed configuration replaces an earlier one, and never a later one, in memory and on disk', async () => {
+  const disk = await diskWithFolder('/data')
+  const written = configuration(0x100000000, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  for (const [version, kept] of [
+    [0x100000000, undefined],
+    [0x100000005, 0x100000005],
+    [0x100000004, 0x100000005],
+    [0x100000005, 0x100000005],
+    [0x200000003, 0x200000003],
+  ] as const) {
+    await membership.propose(configuration(version, 1, 2))
+    disk.powerCut()
+    const stored = await loadConfigurations(disk, '/data', written, silentLogger)
+    expect([membership.proposed?.version, stored.proposed?.version], String(version)).toEqual([kept, kept])
+  }
+})
+
+it('an activated configuration replaces what was proposed up to it, and nothing later', async () => {
+  const disk = await diskWithFolder('/data')
+  const written = configuration(0x100000000, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const activate = async (version: number, ...ids: number[]) => {
+    const { changed, before, persisted } = membership.activate(configuration(version, ...ids))
+    await persisted
+    const stored = await loadConfigurations(disk, '/data', written, silentLogger)
+    expect(stored).toEqual(membership.configurations)
+    const { active, proposed } = membership.configurations
+    return [changed, before.version, active.version, proposed?.version].map((value) =>
+      typeof value === 'number' ? value - 0x100000000 : value,
+    )
+  }
+  await membership.propose(configuration(0x100000005, 1, 2))
+  expect(await activate(0x100000004, 1, 2, 3, 4)).toEqual([true, 0, 4, 5])
+  expect(await activate(0x100000005, 1, 2)).toEqual([true, 4, 5, undefined])
+  // The same members in a newer version, the same version, and an older one.
+  expect(await activate(0x100000006, 1, 2)).toEqual([false, 5, 6, undefined])
+  expect(await activate(0x100000006, 1, 3)).toEqual([false, 6, 6, undefined])
+  expect(await activate(0x100000005, 1, 3)).toEqual([false, 6, 6, undefined])
+  await membership.propose(configuration(0x100000007, 1, 3))
+  expect(await activate(0x100000008, 1, 4)).toEqual([true, 6, 8, undefined])
+})
+
+it('a change at the end of the log counts until that or a later one is activated', async () => {
+  const disk = await diskWithFolder('/data')
+  const written = configuration(0x100000000, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const tree = new Tree({ extendedTypes: false, digest: true })
+  const next = configuration(0x100000005, 1, 2)
+  const data = new TextEncoder().encode(printConfiguration(next))
+  const header = { sessionId: 1n, cxid: 1, zxid: 0x100000005, time: 7 }
+  tree.apply(header, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data, version: -1 })
+  membership.recallLogged(tree)
+  await membership.activate(configuration(0x100000004, 1, 2, 3, 4)).persisted
+  expect(membership.proposed).toEqual(next)
+  await membership.activate(next).persisted
+  expect(membership.proposed).toBeUndefined()
+  membership.recallLogged(tree)
+  expect(membership.proposed).toBeUndefined()
+})

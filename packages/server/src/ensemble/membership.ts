@@ -147,10 +147,11 @@ export class Membership {
     return [...new Set(own.map((address) => address.port))].map((each) => ({ port: each }))
   }
 
-  /** Records a newer configuration as proposed. Resolves when it is on disk. */
+  /** Records a configuration as proposed unless a newer one is known. Resolves when this is on disk. */
   propose(configuration: EnsembleConfiguration): Promise<void> {
-    if (configuration.version <= this.#active.version) return this.#persisted()
-    if (configuration.version > (this.#proposed?.version ?? -1)) this.#proposed = configuration
+    const known = Math.max(this.#active.version, this.#proposed?.version ?? -1)
+    if (configuration.version <= known) return this.#persisted()
+    this.#proposed = configuration
     return this.#write(() => writeProposed(this.#disk, this.#folder, configuration))
   }
 
