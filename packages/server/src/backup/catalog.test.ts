@@ -58,10 +58,7 @@ describe('a catalog', () => {
 
   it('is not read where the target fails', async () => {
     const { store, disk } = await storeWith(snapshotAt(1))
-    const failing = [
-      (): Error => new TargetError('503'),
-      (): Error => new DiskError('EIO', 'EIO', '/backup'),
-    ]
+    const failing = [(): Error => new TargetError('503'), (): Error => new DiskError('EIO', 'EIO', '/backup')]
     const openRead = disk.openRead.bind(disk)
     for (const [index, error] of failing.entries()) {
       disk.openRead = (path) => (path.endsWith('.json') ? Promise.reject(error()) : openRead(path))
@@ -107,7 +104,9 @@ describe('a catalog', () => {
       .map(({ after, length, isMerged }) =>
         logBetween(after, after + length, isMerged ? { merged: true } : { time: length }),
       )
-    const backup = fc.tuple(fc.option(snapshot), fc.option(log)).map((both) => both.filter((one) => one !== null))
+    const backup = fc
+      .tuple(fc.option(snapshot), fc.option(log))
+      .map((both) => both.filter((one) => one !== null))
     const change = fc.record({ added: backup, removed: fc.nat(3) })
     await fc.assert(
       fc.asyncProperty(fc.array(change, { maxLength: 8 }), async (changes) => {
@@ -122,7 +121,9 @@ describe('a catalog', () => {
         }
         const found = await Catalog.read(store)
         const names = ({ snapshots, logs }: Catalog): string[] =>
-          [...snapshots, ...logs].map((one) => `${manifestName(one)} ${one.piece.name} ${one.time}`).toSorted()
+          [...snapshots, ...logs]
+            .map((one) => `${manifestName(one)} ${one.piece.name} ${one.time}`)
+            .toSorted()
         expect(names(known)).toEqual(names(found))
         const seen = ({ snapshots, logs, gaps, end }: Catalog) => [
           snapshots.map(({ zxid, exactAt }) => [zxid, exactAt]),
@@ -131,8 +132,7 @@ describe('a catalog', () => {
           end?.upTo,
         ]
         expect(seen(known)).toEqual(seen(found))
-        for (const one of known.snapshots)
-          expect(known.chainOf(one).upTo).toBe(found.chainOf(one).upTo)
+        for (const one of known.snapshots) expect(known.chainOf(one).upTo).toBe(found.chainOf(one).upTo)
       }),
       { numRuns: 200 },
     )
@@ -283,7 +283,12 @@ describe('the gaps of a catalog', () => {
   })
 
   it('are none where only that log is left which old snapshots need', async () => {
-    const old = [snapshotAt(5, { exactAt: 7 }), logBetween(5, 7), snapshotAt(20, { exactAt: 22 }), logBetween(20, 22)]
+    const old = [
+      snapshotAt(5, { exactAt: 7 }),
+      logBetween(5, 7),
+      snapshotAt(20, { exactAt: 22 }),
+      logBetween(20, 22),
+    ]
     expect(await gaps(...old)).toEqual([])
     expect(await gaps(...old, logBetween(30, 32))).toEqual([])
     expect(await gaps(...old, snapshotAt(30), logBetween(30, 32), logBetween(40, 41))).toEqual([
@@ -298,7 +303,9 @@ describe('the gaps of a catalog', () => {
       { after: 9, before: 20 },
     ])
     // The log before it is left since its own snapshot needs it.
-    expect(await gaps(snapshotAt(5, { exactAt: 9 }), logBetween(5, 9), gap)).toEqual([{ after: 9, before: 20 }])
+    expect(await gaps(snapshotAt(5, { exactAt: 9 }), logBetween(5, 9), gap)).toEqual([
+      { after: 9, before: 20 },
+    ])
     // Retention has removed the log.
     expect(await gaps(snapshotAt(5), gap, snapshotAt(22))).toEqual([])
     // The log was found later.

@@ -35,7 +35,13 @@ describe('a claim of the duty of backups', () => {
     savedUpTo,
     isSubstitute,
   })
-  const NOTHING = { isHeld: false, holder: undefined, lastBackupAt: 0, savedUpTo: undefined, isSubstitute: false }
+  const NOTHING = {
+    isHeld: false,
+    holder: undefined,
+    lastBackupAt: 0,
+    savedUpTo: undefined,
+    isSubstitute: false,
+  }
   const putDuty = (text: string): void => disk.putFile(FILE, new TextEncoder().encode(text))
   const duty = async (): Promise<string> => new TextDecoder().decode(await disk.readFile(FILE))
 
@@ -44,7 +50,8 @@ describe('a claim of the duty of backups', () => {
     expect(seenBy(first)).toEqual(NOTHING)
     await second.claim({ ...TIMES, ifFreeMs: 5 }, 0)
     expect(seenBy(second)).toEqual(NOTHING)
-    for (let looks = 0; looks < 2; looks++) await first.claim({ ...TIMES, isSubstitute: true, savedUpTo: 0xab }, 7)
+    for (let looks = 0; looks < 2; looks++)
+      await first.claim({ ...TIMES, isSubstitute: true, savedUpTo: 0xab }, 7)
     await second.claim({ ...TIMES, isSubstitute: true }, 0)
     const seen = { isHeld: false, holder: '1', lastBackupAt: 7, savedUpTo: 0xab, isSubstitute: true }
     expect(seenBy(second)).toEqual(seen)
@@ -65,11 +72,14 @@ describe('a claim of the duty of backups', () => {
     { intervalMs: 20_000, applied: 5, looks: 11 },
     { intervalMs: 90_000, looks: 4 },
     { intervalMs: 90_001, looks: Infinity },
-  ])('of a silent member ends for one that looks often enough: %j', async ({ looks, intervalMs, applied }) => {
-    const first = memberOf(1)
-    for (let time = 0; time < 2; time++) await first.claim({ ...TIMES, savedUpTo: 5 }, 0)
-    expect(await looksUntilHeld(memberOf(2), intervalMs, { applied })).toBe(looks)
-  })
+  ])(
+    'of a silent member ends for one that looks often enough: %j',
+    async ({ looks, intervalMs, applied }) => {
+      const first = memberOf(1)
+      for (let time = 0; time < 2; time++) await first.claim({ ...TIMES, savedUpTo: 5 }, 0)
+      expect(await looksUntilHeld(memberOf(2), intervalMs, { applied })).toBe(looks)
+    },
+  )
 
   it('that is damaged ends as one that is not renewed, also where it would be longer than any', async () => {
     for (const text of ['', 'nonsense', 'x'.repeat(65_536)]) {
@@ -94,6 +104,7 @@ describe('a claim of the duty of backups', () => {
     disk.injectFault = undefined
     await member.release()
     expect(disk.paths()).toEqual([])
+    putDuty('unreadable')
     disk.injectFault = (call) => (call === 'read' ? { code: 'EIO' } : undefined)
     await member.release()
   })
@@ -131,5 +142,22 @@ describe('a claim of the duty of backups', () => {
     putDuty(before)
     await look()
     expect(asked).toBe(3)
+  })
+
+  it('of another run of a substitute is asked about again, also where that has made no backup since', async () => {
+    const [substitute, member] = [memberOf(1), memberOf(2)]
+    let asked = 0
+    const look = () => member.claim({ ...TIMES, delayMs: async () => (asked++, 500) }, 0)
+    for (const run of [
+      substitute,
+      new BackupDuty({ target: targetOf(new SeededRandom(9)) }, '1', { clock, random: new SeededRandom(9) }),
+    ]) {
+      await disk.remove(FILE).catch(() => {})
+      for (let looks = 0; looks < 2; looks++) {
+        await run.claim({ ...TIMES, isSubstitute: true }, 7)
+        await look()
+      }
+    }
+    expect(asked).toBe(2)
   })
 })

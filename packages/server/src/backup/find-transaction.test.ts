@@ -51,10 +51,7 @@ const writes = (...steps: readonly (readonly [zxid: number, time: number])[]): S
 
 describe('the last transaction before a time', () => {
   it('is the last one at or before it, of the part of the log that the time is in', async () => {
-    const parts = [
-      writes([11, 1000], [12, 2000], [13, 2000], [14, 3000]),
-      writes([15, 4000], [16, 5000]),
-    ]
+    const parts = [writes([11, 1000], [12, 2000], [13, 2000], [14, 3000]), writes([15, 4000], [16, 5000])]
     const { store, catalog } = await targetOf(parts)
     const found = await Promise.all(
       [1000, 1999, 2000, 2999, 3000, 3999, 4000, 4999, 5000].map((time) => lastBefore(store, catalog, time)),
@@ -74,7 +71,10 @@ describe('the last transaction before a time', () => {
     await expect(lastBefore(store, catalog, 7001)).rejects.toThrow(
       'Expected a time up to 1970-01-01T00:00:07.000Z, when the last backup was made, got 1970-01-01T00:00:07.001Z.',
     )
-    const later = await targetOf([writes([11, 1000])], { times: [7000], snapshots: [snapshotAt(11, { time: 9000 })] })
+    const later = await targetOf([writes([11, 1000])], {
+      times: [7000],
+      snapshots: [snapshotAt(11, { time: 9000 })],
+    })
     expect(await lastBefore(later.store, later.catalog, 9000)).toBe(11)
     const empty = await targetOf([])
     await expect(lastBefore(empty.store, empty.catalog, 1000)).rejects.toThrow('Expected a time from now on')
@@ -82,7 +82,10 @@ describe('the last transaction before a time', () => {
 
   it('is that of a part up to when a backup ended with it, where the log after it is missing', async () => {
     const parts = [writes([11, 1000], [12, 2000]), writes([21, 8000], [22, 9000])]
-    const until = async (time: number, snapshots: readonly SnapshotManifest[] = [snapshotAt(20, { time: 7500 })]) => {
+    const until = async (
+      time: number,
+      snapshots: readonly SnapshotManifest[] = [snapshotAt(20, { time: 7500 })],
+    ) => {
       const { store, catalog } = await targetOf(parts, { times: [3000, 9500], snapshots })
       return lastBefore(store, catalog, time)
     }
@@ -111,7 +114,10 @@ describe('the last transaction before a time', () => {
     })
     expect(await lastBefore(end.store, end.catalog, 8000)).toBe(12)
     // A snapshot came after it, and no log.
-    const noLog = await targetOf(parts.slice(0, 1), { times: [3000], snapshots: [snapshotAt(20, { time: 7500 })] })
+    const noLog = await targetOf(parts.slice(0, 1), {
+      times: [3000],
+      snapshots: [snapshotAt(20, { time: 7500 })],
+    })
     await expect(lastBefore(noLog.store, noLog.catalog, 5000)).rejects.toThrow('is in no backup')
     expect(await lastBefore(noLog.store, noLog.catalog, 7500)).toBe(20)
     // After a snapshot whose log is missing too, its own moment alone can be named.
@@ -129,9 +135,12 @@ describe('a change', () => {
     expect(parseChange(text)).toEqual({ operation, path })
   })
 
-  it.each(['', 'create', 'create a', 'remove /a', 'xcreate /a', 'create/a', 'delete /a\nb'])('is refused: %j', (text) => {
-    expect(() => parseChange(text)).toThrow(`got ${JSON.stringify(text)}.`)
-  })
+  it.each(['', 'create', 'create a', 'remove /a', 'xcreate /a', 'create/a', 'delete /a\nb'])(
+    'is refused: %j',
+    (text) => {
+      expect(() => parseChange(text)).toThrow(`got ${JSON.stringify(text)}.`)
+    },
+  )
 
   const KINDS = ['create', 'set', 'delete']
   const acl = { acl: createOf('/').acl, parentCVersion: 1, data: null }
@@ -152,10 +161,16 @@ describe('a change', () => {
       [17, 1007, multi({ type: OpCode.check, path: '/a', version: 1 })],
       [18, 1008, set('/a/b')],
     ]
-    const ofOtherKinds = [createOf('/a'), set('/a'), remove('/a')].filter((_, kind) => !text.startsWith(KINDS[kind]!))
+    const ofOtherKinds = [createOf('/a'), set('/a'), remove('/a')].filter(
+      (_, kind) => !text.startsWith(KINDS[kind]!),
+    )
     for (const [index, other] of ofOtherKinds.entries()) others.push([19 + index, 1009 + index, other])
     const { store, catalog } = await targetOf([[[11, 1000, txn]], [[12, 1001, txn], ...others]])
-    expect(await lastBeforeChange(store, catalog, parseChange(text))).toEqual({ before: 11, change: 12, time: 1001 })
+    expect(await lastBeforeChange(store, catalog, parseChange(text))).toEqual({
+      before: 11,
+      change: 12,
+      time: 1001,
+    })
   })
 
   it('that is none is refused with what the log covers', async () => {
@@ -172,7 +187,10 @@ describe('a change', () => {
 
 describe('the transaction before a row of deletes', () => {
   /** Returns the transaction before `delete /a`, whose steps are in one part of the log, or in one part each. */
-  const before = async (steps: readonly (readonly [time: number, txn: Txn])[], split: boolean): Promise<number> => {
+  const before = async (
+    steps: readonly (readonly [time: number, txn: Txn])[],
+    split: boolean,
+  ): Promise<number> => {
     const all = steps.map(([time, txn], index): Step => [11 + index, time, txn])
     const { store, catalog } = await targetOf(split ? all.map((step) => [step]) : [all])
     return (await lastBeforeChange(store, catalog, parseChange('delete /a'))).before
@@ -195,9 +213,16 @@ describe('the transaction before a row of deletes', () => {
         last,
       ),
     ).toBe(11)
-    expect(await both([1, set('/n')], [9 * MINUTE - 1, remove('/a/b')], [9.5 * MINUTE, set('/n')], last)).toBe(13)
     expect(
-      await both([8 * MINUTE - 1, remove('/a/b')], [9 * MINUTE, remove('/a/c')], [9 * MINUTE, set('/n')], last),
+      await both([1, set('/n')], [9 * MINUTE - 1, remove('/a/b')], [9.5 * MINUTE, set('/n')], last),
+    ).toBe(13)
+    expect(
+      await both(
+        [8 * MINUTE - 1, remove('/a/b')],
+        [9 * MINUTE, remove('/a/c')],
+        [9 * MINUTE, set('/n')],
+        last,
+      ),
     ).toBe(11)
   })
 
@@ -263,7 +288,10 @@ describe('the transaction before a row of deletes', () => {
 })
 
 it('a row of deletes does not go on before log that is missing', async () => {
-  const { store, catalog } = await targetOf([[[11, 9 * MINUTE, remove('/a/b')]], [[15, 9 * MINUTE, remove('/a')]]])
+  const { store, catalog } = await targetOf([
+    [[11, 9 * MINUTE, remove('/a/b')]],
+    [[15, 9 * MINUTE, remove('/a')]],
+  ])
   expect((await lastBeforeChange(store, catalog, parseChange('delete /a'))).before).toBe(14)
 })
 

@@ -7,7 +7,10 @@ import { oneChunk } from './catalog.ts'
 import { encodeLog, LogStreamCheck, type LogEntry } from './log-stream.ts'
 
 /** Returns a log with these transactions, and where each of them begins. */
-function logOf(zxids: readonly number[]): { readonly bytes: Uint8Array; readonly offsets: readonly number[] } {
+function logOf(zxids: readonly number[]): {
+  readonly bytes: Uint8Array
+  readonly offsets: readonly number[]
+} {
   const writer = new Writer()
   writeLogHeader(writer)
   const offsets = zxids.map((zxid) => {
@@ -93,7 +96,8 @@ describe('a log that is sent to a target', () => {
 
   it('is refused where a byte of it was changed, or its length is none', async () => {
     const { bytes, offsets } = logOf([1, 2])
-    const changedAt = (at: number, byte: number): Promise<unknown> => check(bytes.slice().fill(byte, at, at + 1), 0)
+    const changedAt = (at: number, byte: number): Promise<unknown> =>
+      check(bytes.slice().fill(byte, at, at + 1), 0)
     await expect(changedAt(0, 0)).rejects.toThrow('it does not begin as one')
     const [second] = offsets.slice(1)
     // A checksum, a byte of the transaction, the end mark.

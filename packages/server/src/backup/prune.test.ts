@@ -58,7 +58,11 @@ describe('what can be removed from a target', () => {
     const { store, disk } = await storeWith(snapshotAt(30, { time: NOW }))
     const known = await Catalog.read(store)
     disk.injectFault = (call) => (call === 'read' ? { code: 'EIO' } : undefined)
-    expect(await findPrunable(store, known, RULES, NOW)).toEqual({ manifests: [], pieces: [], unfinished: [] })
+    expect(await findPrunable(store, known, RULES, NOW)).toEqual({
+      manifests: [],
+      pieces: [],
+      unfinished: [],
+    })
   })
 })
 

@@ -45,14 +45,23 @@ describe('rules of retention', () => {
     ])
   })
 
-  it.each(['', '1d', '1d:', ':1d', '1d:all:1d', 'd:all', '1d:none', '1y:all', 'x1d:all', '1dx:all', '1234567d:all'])(
-    'are refused where a part is none: %j',
-    (text) => {
-      expect(() => parseRetention(`1h:all,${text}`)).toThrow(
-        `Expected rules as AGE:EVERY, such as 24h:all,14d:1d,90d:7d, got ${JSON.stringify(text)}.`,
-      )
-    },
-  )
+  it.each([
+    '',
+    '1d',
+    '1d:',
+    ':1d',
+    '1d:all:1d',
+    'd:all',
+    '1d:none',
+    '1y:all',
+    'x1d:all',
+    '1dx:all',
+    '1234567d:all',
+  ])('are refused where a part is none: %j', (text) => {
+    expect(() => parseRetention(`1h:all,${text}`)).toThrow(
+      `Expected rules as AGE:EVERY, such as 24h:all,14d:1d,90d:7d, got ${JSON.stringify(text)}.`,
+    )
+  })
 })
 
 describe('snapshots', () => {
@@ -92,7 +101,10 @@ describe('the log', () => {
   })
 
   it('stays where a kept snapshot needs it, and its last part in any case', () => {
-    const snapshots = [snapshotAt(15, { time: NOW - 240 * HOUR, exactAt: 25 }), snapshotAt(100, { time: NOW })]
+    const snapshots = [
+      snapshotAt(15, { time: NOW - 240 * HOUR, exactAt: 25 }),
+      snapshotAt(100, { time: NOW }),
+    ]
     const { logs: gone } = expiredBackups({ snapshots, logs }, parseRetention('14d:1d'), NOW)
     expect(gone).toEqual([logs[0], logs[3]])
   })

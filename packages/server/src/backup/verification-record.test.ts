@@ -10,7 +10,12 @@ it('the result of a verification is what was written last, or none', async () =>
   expect(await readVerification(store)).toEqual(sound)
   await writeVerification(store, { ...sound, problem: 'x'.repeat(2001) })
   expect(await readVerification(store)).toEqual({ ...sound, problem: 'x'.repeat(2000) })
-  for (const text of ['{', '{}', JSON.stringify({ ...sound, time: -1 }), JSON.stringify({ ...sound, problem: 7 })]) {
+  for (const text of [
+    '{',
+    '{}',
+    JSON.stringify({ ...sound, time: -1 }),
+    JSON.stringify({ ...sound, problem: 7 }),
+  ]) {
     await write('verified', text)
     expect(await readVerification(store), text).toBeUndefined()
   }

@@ -197,10 +197,31 @@ describe('lockFolder', () => {
       await expect(lockFolder(disk, '/a', owner(1, [2]), 'c3')).rejects.toThrow('in use by process 2')
     })
 
-    it('is granted to servers whose links lead to folders beside each other', async () => {
-      const disk = await diskWithLinks({ '/a/version-2': '/ssd/one', '/b/version-2': '/ssd/two' })
+    it.each([
+      ['one', 'two'],
+      ['version-20', 'version-21'],
+      ['a-version-2', 'b-version-2'],
+    ])('is granted to servers whose links lead to folders beside each other: %s, %s', async (one, two) => {
+      const disk = await diskWithLinks({ '/a/version-2': `/ssd/${one}`, '/b/version-2': `/ssd/${two}` })
       await lockFolder(disk, '/a', owner(1), 'a1')
       await lockFolder(disk, '/b', owner(2, [1]), 'b2')
+    })
+
+    it('is refused where another server has made what it leads to since it started', async () => {
+      const disk = new MemoryDisk()
+      const links: Record<string, string> = { '/b/version-2': '/a/version-2' }
+      Object.assign(disk, { realPath: async (path: string) => links[path] ?? path })
+      await lockFolder(disk, '/a', owner(1), 'a1')
+      for (const folder of ['/a/version-2', '/b/version-2']) await disk.makeFolder(folder)
+      await expect(lockFolder(disk, '/b', owner(2, [1]), 'b2')).rejects.toThrow('in use by process 1')
+    })
+
+    it('is not taken where the disk fails beside it', async () => {
+      const disk = await diskWithLinks({ '/a/version-2': '/ssd/version-2' })
+      disk.injectFault = (call, path) =>
+        call === 'write' && path === '/ssd/zabra.lock' ? { code: 'EIO' } : undefined
+      await expect(lockFolder(disk, '/a', owner(1), 'a1')).rejects.toThrow('EIO')
+      expect(disk.paths()).toEqual([])
     })
 
     it('is that of version-2 where this user may not write beside it', async () => {
@@ -222,6 +243,29 @@ describe('lockFolder', () => {
       for (const unlock of unlocks.toReversed()) await unlock()
       expect(disk.paths()).toEqual([])
     })
+  })
+
+  it('locks a folder with a version-2 of its own where the disk knows no links', async () => {
+    const disk = await diskWithFolder('/data/version-2')
+    await lockFolder(disk, '/data', owner(1), 'a1')
+    expect(disk.paths()).toEqual(['/data/zabra.lock'])
+  })
+
+  it('takes no lock that it cannot read, nor one whose predecessors it cannot remove', async () => {
+    const disk = await diskWithFolder('/data')
+    const left = { 'zabra.lock': '98 e0 98-now\n', 'zabra.lock.e0': '99 f0 99-now\n' }
+    for (const [name, text] of Object.entries(left))
+      disk.putFile(`/data/${name}`, new TextEncoder().encode(text))
+    disk.injectFault = (call) => (call === 'read' ? { code: 'EIO' } : undefined)
+    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toThrow('EIO')
+    expect(disk.paths()).toHaveLength(2)
+    disk.injectFault = (call, path) =>
+      call === 'remove' && path.endsWith('.e0') ? { code: 'EIO' } : undefined
+    await expect(lockFolder(disk, '/data', owner(1), 'a1')).rejects.toThrow('EIO')
+    expect(disk.paths()).toEqual(['/data/zabra.lock.e0'])
+    disk.injectFault = undefined
+    await lockFolder(disk, '/data', owner(1), 'b2')
+    expect(disk.paths()).toContain('/data/zabra.lock')
   })
 
   it('locks a folder once for a server that names it twice', async () => {

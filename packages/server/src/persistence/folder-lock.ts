@@ -65,10 +65,10 @@ async function lockTarget(
   const link = `${folder}/${VERSION_FOLDER}`
   if (disk.realPath === undefined || !(await disk.exists(link))) return async () => {}
   const target = await disk.realPath(link)
-  // Another server may have the folder around it as its data folder. Folders of other names stand beside those of other servers.
+  // Another server may have the folder around it as its data folder, and so has this one without a link. Folders of other names stand
+  // beside those of other servers.
   const [, around] = /^(.*)[\\/]version-2$/s.exec(target) ?? []
   if (around === undefined) return lockOne(target)
-  if (around === (await disk.realPath(folder))) return async () => {}
   try {
     return await lockOne(around)
   } catch (error) {

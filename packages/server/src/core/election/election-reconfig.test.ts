@@ -53,6 +53,40 @@ describe('an election with a proposed configuration that is not committed', () =
     expect(warnings).toEqual([3])
   })
 
+  it('stands back after three rounds in vain, and not after two', () => {
+    for (const [vainRounds, candidate] of [
+      [2, 3],
+      [3, 1],
+    ] as const) {
+      const harness = new ElectionHarness(3).look({
+        zxid: 0x50,
+        epoch: 2,
+        proposed: ensemble([3, 4, 5], 'version=9'),
+      })
+      for (let round = 5 - vainRounds; round < 5; round++) {
+        harness.receive(1, { vote: vote(1, round, 0x50, 2) })
+        for (const from of [1, 2]) harness.receive(from, { vote: vote(3, round, 0x50, 2) })
+      }
+      harness.receive(1, { vote: vote(1, 5, 0x50, 2) })
+      expect(harness.sent.at(-1)).toBe(`5: looking ${candidate}@5 50 2`)
+    }
+  })
+
+  it('stands not back where another server was elected in vain', () => {
+    const harness = new ElectionHarness(1).look({
+      zxid: 0x50,
+      epoch: 2,
+      proposed: ensemble([3, 4, 5], 'version=9'),
+    })
+    for (let round = 1; round < 5; round++)
+      for (const from of [3, 2]) {
+        harness.receive(from, { vote: vote(3, round, 0x60, 2) })
+        expect(harness.otherWork).not.toContain('warn')
+      }
+    harness.receive(2, { vote: vote(2, 5, 0x40, 2) })
+    expect(harness.sent.at(-1)).toBe('5: looking 1@5 50 2')
+  })
+
   it('joins a leader that a quorum of the active configuration follows', () => {
     // 4 led and proposed 5 as a voter; no other server has that proposal.
     const active = ensemble([1, 3, 4], 'server.5=h5:1:2:observer')

@@ -1,8 +1,24 @@
 import { runToEnd } from '../steps.ts'
-import { CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms } from '@zabra/protocol'
+import {
+  concatBytes,
+  CreateMode,
+  ErrorCode,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Perms,
+  writeMultiHeader,
+  Writer,
+} from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { PreparerFixture, BOB, failure, only, type RequestSpec } from './testing/preparer-fixture.ts'
+import {
+  PreparerFixture,
+  BOB,
+  encodeRequest,
+  failure,
+  only,
+  type RequestSpec,
+} from './testing/preparer-fixture.ts'
 
 const SEQUENTIAL = CreateMode.PERSISTENT_SEQUENTIAL
 const NOT_TRIED = failure(ErrorCode.RUNTIMEINCONSISTENCY)
@@ -90,6 +106,22 @@ describe('a multi', () => {
     )
     expect(fixture.preparer.pendingNodes).toBe(0)
   })
+
+  it.each([OpCode.getData, OpCode.getChildren])(
+    'with a read among its parts is refused as a whole: %d',
+    (type) => {
+      const fixture = new PreparerFixture()
+      const [before, after] = ['/a', '/b'].map((path) => encodeRequest([create(path)]).body)
+      const read = new Writer()
+      writeMultiHeader(read, { type, done: false, err: -1 })
+      read.string('/')
+      read.bool(true)
+      // The end of a multi is a header of nine bytes.
+      const body = concatBytes([before!.subarray(0, -9), read.take(), after!])
+      expect(fixture.prepareBytes(OpCode.multi, body)).toEqual(failure(ErrorCode.MARSHALLINGERROR))
+      expect(fixture.preparer.pendingNodes).toBe(0)
+    },
+  )
 
   it('that fails leaves nodes, versions, sequence numbers, digest and pending changes as they were', () => {
     const fixture = new PreparerFixture()

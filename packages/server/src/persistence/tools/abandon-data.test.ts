@@ -83,14 +83,17 @@ describe('abandonData', () => {
     expect(left).toEqual(['distrusted', 'notes', 'set-aside'])
   })
 
-  it.each(['/data', '/logs'])('refuses a member whose folder is missing, and changes nothing: %s', async (missing) => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder(missing === '/data' ? '/logs/version-2' : '/data/version-2')
-    const abandoned = abandonData(LOCATION, { disk, logger: silentLogger })
-    await expect(abandoned).rejects.toThrow(RecoveryError)
-    await expect(abandoned).rejects.toThrow(`${missing}/version-2`)
-    expect(disk.paths()).toEqual([])
-  })
+  it.each(['/data', '/logs'])(
+    'refuses a member whose folder is missing, and changes nothing: %s',
+    async (missing) => {
+      const disk = new MemoryDisk()
+      await disk.makeFolder(missing === '/data' ? '/logs/version-2' : '/data/version-2')
+      const abandoned = abandonData(LOCATION, { disk, logger: silentLogger })
+      await expect(abandoned).rejects.toThrow(RecoveryError)
+      await expect(abandoned).rejects.toThrow(`${missing}/version-2`)
+      expect(disk.paths()).toEqual([])
+    },
+  )
 
   it('refuses logs beside the snapshots where they have a folder of their own', async () => {
     const disk = memberDisk()

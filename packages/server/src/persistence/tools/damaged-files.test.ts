@@ -16,7 +16,10 @@ import { chopLog, DamageError, readDatabase, readLog, readSnapshot, repairLog } 
 /** Counts the files that are open on a disk. */
 function countOpen(disk: MemoryDisk): () => number {
   let open = 0
-  const counted = <T extends { close(): Promise<void> }>(file: T): T => (open++, { ...file, close: async () => void open-- })
+  const counted = <T extends { close(): Promise<void> }>(file: T): T => (
+    open++,
+    { ...file, close: async () => void open-- }
+  )
   const { openRead, openWrite } = disk
   disk.openRead = async (path) => counted(await openRead.call(disk, path))
   disk.openWrite = async (path, options) => counted(await openWrite.call(disk, path, options))
@@ -87,7 +90,12 @@ describe('the report of a log', () => {
     const epoch = 2 ** 32
     const { disk, put } = await logOf([5, 6, 6, 7, 6, 7, 8, epoch + 1, epoch + 2, 3 * epoch + 1])
     put()
-    expect(await readLog(disk, LOG)).toMatchObject({ state: 'sound', transactions: 10, first: 5, last: 3 * epoch + 1 })
+    expect(await readLog(disk, LOG)).toMatchObject({
+      state: 'sound',
+      transactions: 10,
+      first: 5,
+      last: 3 * epoch + 1,
+    })
   })
 
   it('names a transaction that this version cannot read', async () => {
@@ -120,7 +128,11 @@ describe('repairLog', () => {
     const { disk, bytes } = await logOf([1], 0)
     disk.putFile(LOG, bytes.subarray(0, LOG_HEADER_BYTES + 9))
     const open = countOpen(disk)
-    expect(await repairLog(disk, await readLog(disk, LOG))).toMatchObject({ written: LOG, kept: 0, bytesCut: 9 })
+    expect(await repairLog(disk, await readLog(disk, LOG))).toMatchObject({
+      written: LOG,
+      kept: 0,
+      bytesCut: 9,
+    })
     expect(await disk.readFile(LOG)).toEqual(bytes.subarray(0, LOG_HEADER_BYTES))
     expect(open()).toBe(0)
   })
@@ -200,7 +212,11 @@ describe('a snapshot', () => {
       disk.putFile(copy, await disk.readFile(path))
       const { nodes, nodeCount, zxid } = await readSnapshot(disk, copy, nodeCompression)
       const paths = [...nodes()].map((node) => node.path)
-      expect([paths.length, new Set(paths).size, zxid]).toEqual([nodeCount, nodeCount, copy === '/copy' ? 0 : 0x9c6])
+      expect([paths.length, new Set(paths).size, zxid]).toEqual([
+        nodeCount,
+        nodeCount,
+        copy === '/copy' ? 0 : 0x9c6,
+      ])
       expect(paths.indexOf('/p')).toBeLessThan(paths.indexOf('/p/c'))
     }
   })
@@ -221,7 +237,10 @@ describe('a snapshot', () => {
         expect(failure, String(at)).toBeInstanceOf(DamageError)
         const { message } = failure as DamageError
         seen.add(message)
-        expect(message.match(/ in \S+ at byte \d+\. Use an older snapshot or a copy of this one\.$/), message).not.toBeNull()
+        expect(
+          message.match(/ in \S+ at byte \d+\. Use an older snapshot or a copy of this one\.$/),
+          message,
+        ).not.toBeNull()
         expect(message.match(/at byte/g), message).toHaveLength(1)
       }
     expect(seen.size).toBeGreaterThan(10)

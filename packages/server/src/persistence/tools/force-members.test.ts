@@ -40,7 +40,12 @@ async function memberDisk({ accepted, current, node, files = {} }: Given = {}): 
   const { header, txn } = createTxn(LAST)
   tree.apply(header, txn)
   if (node !== undefined) writeConfigurationNode(tree, bytes(node), LAST, 0)
-  await takeSnapshot(tree, [[7n, 4000]], { disk, folder: FOLDER, compression: 'none', compressor: nodeCompression })
+  await takeSnapshot(tree, [[7n, 4000]], {
+    disk,
+    folder: FOLDER,
+    compression: 'none',
+    compressor: nodeCompression,
+  })
   if (accepted !== undefined) disk.putFile(`${FOLDER}/acceptedEpoch`, bytes(String(accepted)))
   if (current !== undefined) disk.putFile(`${FOLDER}/currentEpoch`, bytes(String(current)))
   for (const [name, contents] of Object.entries(files)) disk.putFile(`/data/${name}`, bytes(contents))
@@ -67,6 +72,7 @@ describe('the state of a stopped member', () => {
 
   it('names the members of the tree, else those of the newest stored configuration', async () => {
     const files = {
+      'zoo.cfg.dynamic.0': OBSERVER,
       'zoo.cfg.dynamic.ff': MEMBERS[0]!,
       'zoo.cfg.dynamic.100': MEMBERS.join('\n'),
       'zoo.cfg.dynamic.next': OBSERVER,
@@ -80,7 +86,8 @@ describe('the state of a stopped member', () => {
     expect(await idsOf({ node: [MEMBERS[0]!, OBSERVER].join('\n'), files })).toEqual([1, 3])
     expect(await idsOf({ files })).toEqual([1, 2])
     // A client with all permissions has written to the node, or an operator to the file.
-    for (const node of ['nonsense', 'server.1', '']) expect(await idsOf({ node, files }), node).toEqual([1, 2])
+    for (const node of ['nonsense', 'server.1', ''])
+      expect(await idsOf({ node, files }), node).toEqual([1, 2])
     expect(await idsOf({ files: { 'zoo.cfg.dynamic.100': 'nonsense' } })).toEqual([])
   })
 
@@ -115,10 +122,15 @@ describe('a member that goes on alone', () => {
       expect(forced).toMatchObject({ from: LAST, to, epoch, snapshot: `snapshot.${to.toString(16)}` })
       expect([...forced.configuration.members.keys()]).toEqual([3, 2])
       disk.powerCut()
-      expect(await text(disk, `/data/zoo.cfg.dynamic.${to.toString(16)}`)).toBe([MEMBERS[1], OBSERVER].join('\n'))
+      expect(await text(disk, `/data/zoo.cfg.dynamic.${to.toString(16)}`)).toBe(
+        [MEMBERS[1], OBSERVER].join('\n'),
+      )
       for (const name of ['acceptedEpoch', 'currentEpoch'])
         expect(await text(disk, `${FOLDER}/${name}`)).toBe(String(epoch))
-      expect(await readMemberState(LOCATION, toolsOn(disk))).toMatchObject({ lastZxid: to, currentEpoch: epoch })
+      expect(await readMemberState(LOCATION, toolsOn(disk))).toMatchObject({
+        lastZxid: to,
+        currentEpoch: epoch,
+      })
       expect((await readClusterId(disk, FOLDER)).generation).toBe(1)
     }
   })
@@ -138,7 +150,8 @@ describe('a member that goes on alone', () => {
   it('needs one that votes, and none that is unknown', async () => {
     const disk = await memberDisk()
     const before = disk.paths()
-    const force = (...ids: readonly number[]) => forceMembers(LOCATION, ids, { ...toolsOn(disk), known: KNOWN })
+    const force = (...ids: readonly number[]) =>
+      forceMembers(LOCATION, ids, { ...toolsOn(disk), known: KNOWN })
     await expect(force(3)).rejects.toThrow('Expected at least one participant, got observers')
     await expect(force()).rejects.toThrow('Expected at least one participant, got observers')
     await expect(force(1, 4)).rejects.toThrow(/Expected the ids of members, got 4 .*Name some of 1, 2, 3\.$/)

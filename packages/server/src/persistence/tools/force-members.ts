@@ -155,8 +155,7 @@ async function storedConfiguration(disk: Disk, folder: string): Promise<Ensemble
 
 function configurationIn(text: string): EnsembleConfiguration | undefined {
   try {
-    const configuration = parseConfiguration(text)
-    return configuration.members.size === 0 ? undefined : configuration
+    return parseConfiguration(text)
   } catch {
     // A client with all permissions can write anything to the node, and an operator to the file.
     return undefined

@@ -41,7 +41,9 @@ it.each(['/data/version-2/snapshot.1', '/data/version-2/log.1', '/logs/version-2
     disk.putFile(path, new Uint8Array(1))
     const made = initializeData(disk, { dataDir: '/data', dataLogDir: '/logs' }, 7)
     await expect(made).rejects.toThrow(RecoveryError)
-    await expect(made).rejects.toThrow(`Expected a folder without data, got ${path.slice(path.lastIndexOf('/') + 1)}`)
+    await expect(made).rejects.toThrow(
+      `Expected a folder without data, got ${path.slice(path.lastIndexOf('/') + 1)}`,
+    )
     expect(disk.paths()).toEqual([path])
   },
 )

@@ -96,7 +96,9 @@ it('a renumbering that is cut off anywhere is completed by the next one', async 
 it('a renumbering keeps the order and the counters of all zxids, also in the configuration', async () => {
   const disk = await diskWithFolder(FOLDER)
   const tree = newTree()
-  const zxids = Array.from({ length: 1500 }, (_, index) => makeZxid(3 + 2 * Math.floor(index / 500), 7 + index))
+  const zxids = Array.from({ length: 1500 }, (_, index) =>
+    makeZxid(3 + 2 * Math.floor(index / 500), 7 + index),
+  )
   for (const zxid of zxids) {
     const { header, txn } = createTxn(zxid)
     tree.apply(header, txn)
@@ -129,5 +131,7 @@ it('a renumbering needs data with a snapshot', async () => {
   expect(await missing.exists('/data')).toBe(false)
   const disk = await diskWithFolder(FOLDER)
   await expect(renumber(optionsOn(disk))).rejects.toThrow('Expected data to renumber, got none')
-  await expect(renumber(optionsOn(await diskWithLog(3)))).rejects.toThrow('Expected a snapshot beside log entries')
+  await expect(renumber(optionsOn(await diskWithLog(3)))).rejects.toThrow(
+    'Expected a snapshot beside log entries',
+  )
 })

@@ -1,4 +1,4 @@
-import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
+import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
 import { CONFIGURATION_NODE, Tree } from '../../core/tree/index.ts'
 import type { Zxid } from '../../core/types.ts'
@@ -104,7 +104,7 @@ function compactEpochs(zxids: Iterable<Zxid>): (zxid: Zxid) => Zxid {
   return (zxid) => {
     const epoch = epochOf(Math.max(zxid, 0))
     // A configuration whose version no node has is not newer than the last transaction.
-    return epoch === 0 ? zxid : makeZxid(numbers.get(epoch) ?? numbers.size, zxid - makeZxid(epoch, 0))
+    return epoch === 0 ? zxid : makeZxid(numbers.get(epoch) ?? numbers.size, counterOf(zxid))
   }
 }
 
