@@ -245,7 +245,10 @@ describe('the parts of the log that a merged one replaces', () => {
     const catalog = await catalogOf(
       logBetween(0, 1),
       logBetween(5, 20, { merged: true, time: 1000 }),
-      ...[logBetween(5, 10), logBetween(10, 20), logBetween(19, 21), logBetween(25, 28)],
+      logBetween(5, 10),
+      logBetween(10, 20),
+      logBetween(19, 21),
+      logBetween(25, 28),
       logBetween(30, 40, { merged: true, time: 2000 }),
       logBetween(32, 40),
     )

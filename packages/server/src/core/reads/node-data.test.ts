@@ -6,7 +6,7 @@ import { writeData } from '../operations/node-reads.ts'
 import { PieceWriter } from '../piece-writer.ts'
 import { createOf } from '../testing/create-of.ts'
 import { NamespaceTraffic, Tree } from '../tree/index.ts'
-import { WatchManager, WatchNotifier } from '../watches/index.ts'
+import { WatchManager, WatchNotifier, type NotifiedWatcher } from '../watches/index.ts'
 import { Client, it } from './testing/read-fixture.ts'
 
 /** Returns a tree with the node `/n`, and what reads it. */
@@ -15,7 +15,7 @@ function treeWith(data: Uint8Array | null) {
   const tree = new Tree({ extendedTypes: true, digest: true, traffic })
   const client = new Client()
   const acls = new AclRules({ skipACL: false })
-  const watches = new WatchManager<Client>()
+  const watches = new WatchManager<NotifiedWatcher>()
   const context = { tree, acls, watches, watchNotifier: new WatchNotifier(watches, acls) }
   let zxid = 0
   const create = (path: string, bytes: Uint8Array | null): number =>
