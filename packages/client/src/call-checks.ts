@@ -85,65 +85,60 @@ const walk: Rules<WalkOptions> = {
   stats: trueOrFalse,
 }
 
-const mapOf = (rules: Readonly<Record<string, Rule>>): ReadonlyMap<string, Rule> =>
-  new Map(Object.entries(rules))
-
 /** The options of each call; those of `reconfig` include the change. */
 const rulesOf = {
-  call: mapOf(common),
-  create: mapOf(create),
-  delete: mapOf({
+  call: common,
+  create,
+  delete: {
     ...common,
     version,
     guaranteed: trueOrFalse,
     idempotent: trueOrFalse,
     recursive: trueOrFalse,
     missingOk: trueOrFalse,
-  } satisfies Rules<DeleteOptions>),
-  setData: mapOf({
+  } satisfies Rules<DeleteOptions>,
+  setData: {
     ...common,
     version,
     idempotent: trueOrFalse,
     createIfMissing: trueOrFalse,
-  } satisfies Rules<SetDataOptions>),
-  setACL: mapOf({ ...common, version }),
-  watch: mapOf({
+  } satisfies Rules<SetDataOptions>,
+  setACL: { ...common, version },
+  watch: {
     ...common,
     mode: oneOf('persistent', 'persistentRecursive'),
     buffer: ['a whole number of 1 event or more', whole(1)],
-  } satisfies Rules<WatchOptions>),
-  deleteRecursive: mapOf(deleteRecursive),
-  walk: mapOf(walk),
-  reconfig: mapOf({
+  } satisfies Rules<WatchOptions>,
+  deleteRecursive,
+  walk,
+  reconfig: {
     joining: aText,
     leaving: aText,
     members: aText,
     version: ['a version (bigint)', (value) => typeof value === 'bigint'],
-  } satisfies Rules<ReconfigChange>),
-  missingNode: mapOf({
+  } satisfies Rules<ReconfigChange>,
+  missingNode: {
     path: anything,
     data: anything,
     mode: oneOf('container', 'persistent'),
     acl: aclRule,
-  } satisfies Rules<MissingNode>),
-  signal: mapOf({ signal: common.signal }),
+  } satisfies Rules<MissingNode>,
+  signal: { signal: common.signal },
 } as const
 
-/** The rules of operations, by their kinds. */
-const operations = (
-  rules: Readonly<Record<string, Readonly<Record<string, Rule>>>>,
-): Map<unknown, ReadonlyMap<string, Rule>> =>
-  new Map(Object.entries(rules).map(([op, each]) => [op, mapOf({ op: anything, path: anything, ...each })]))
+type RulesByKind = Readonly<Record<string, Readonly<Record<string, Rule>>>>
+
+const part = { op: anything, path: anything }
 
 /** The properties of each operation of a multi and of a multiRead. */
-const operationRules: Readonly<Record<string, ReadonlyMap<unknown, ReadonlyMap<string, Rule>>>> = {
-  multi: operations({
-    create: { data: anything, mode: create.mode, acl: aclRule, ttlMs: create.ttlMs },
-    delete: { version },
-    check: { version },
-    setData: { data: anything, version },
-  } satisfies Record<WriteOp['op'], Readonly<Record<string, Rule>>>),
-  multiRead: operations({ getData: {}, getChildren: {} } satisfies Record<ReadOp['op'], object>),
+const operationRules: Readonly<Record<string, RulesByKind>> = {
+  multi: {
+    create: { ...part, data: anything, mode: create.mode, acl: aclRule, ttlMs: create.ttlMs },
+    delete: { ...part, version },
+    check: { ...part, version },
+    setData: { ...part, data: anything, version },
+  } satisfies Record<WriteOp['op'], object>,
+  multiRead: { getData: part, getChildren: part } satisfies Record<ReadOp['op'], object>,
 }
 
 export type OptionsKind = keyof typeof rulesOf
@@ -184,15 +179,14 @@ export function wrongOperation(name: string, operation: unknown, index: number):
     return new UsageError(`Expected operation ${index} as { op, path, … }, got ${shown(operation)}`, context)
   const { op, path, acl } = operation as { op?: unknown; path?: string; acl?: unknown }
   const rules = operationRules[name]!
-  const rule = rules.get(op)
-  if (rule === undefined) {
-    const message = `Expected op of operation ${index} among ${[...rules.keys()].join(', ')}, got ${shown(op)}`
+  if (!text(op) || !Object.hasOwn(rules, op as string)) {
+    const message = `Expected op of operation ${index} among ${Object.keys(rules).join(', ')}, got ${shown(op)}`
     return new UsageError(message, context)
   }
   const pathReason = wrongPathType(path)
   if (pathReason !== undefined) return new UsageError(`operation ${index}: ${pathReason}`, context)
   return (
-    findWrongOption(operation, rule, () => ({
+    findWrongOption(operation, rules[op as string]!, () => ({
       start: `operation ${index}, ${String(op)} ${path}: `,
       context,
     })) ?? (acl === undefined ? undefined : wrongAcl(acl, `operation ${index}, create`, path))
@@ -210,18 +204,20 @@ export function wrongAcl(acl: unknown, operation: string, path?: string): UsageE
       })
 }
 
+const aclEntryRules: Readonly<Record<string, Rule>> = {
+  perms: ['a sum of Perms from 1 to 31, such as Perms.READ | Perms.WRITE', whole(1, 31)],
+  scheme: ["a string such as 'world'", (value) => text(value) && value !== ''],
+  id: ["a string such as 'anyone'", text],
+}
+
 function aclReason(acl: unknown): string | undefined {
   if (!Array.isArray(acl)) return `Expected an ACL as a list of { perms, scheme, id }, got ${shown(acl)}`
   for (const [index, entry] of acl.entries()) {
     if (!object(entry)) return `Expected ACL entry ${index} as { perms, scheme, id }, got ${shown(entry)}`
-    const { perms, scheme, id } = entry as Record<string, unknown>
-    if (!whole(1, 31)(perms)) {
-      return `Expected perms of ACL entry ${index} as a sum of Perms from 1 to 31, such as Perms.READ | Perms.WRITE, got ${shown(perms)}`
+    for (const [name, [expected, check]] of Object.entries(aclEntryRules)) {
+      const value = (entry as Record<string, unknown>)[name]
+      if (!check(value)) return `Expected ${name} of ACL entry ${index} as ${expected}, got ${shown(value)}`
     }
-    if (!text(scheme) || scheme === '')
-      return `Expected the scheme of ACL entry ${index} as a string such as 'world', got ${shown(scheme)}`
-    if (!text(id))
-      return `Expected the id of ACL entry ${index} as a string such as 'anyone', got ${shown(id)}`
   }
   return undefined
 }

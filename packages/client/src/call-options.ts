@@ -1,4 +1,4 @@
-import { CreateMode as Flags, MAX_TTL, Perms } from '@zabra/protocol'
+import { MAX_TTL, Perms, type CreateMode as Flags } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import { abortError, UsageError } from './errors.ts'
 import type { ACL, Bytes, CallOptions, CreateMode, Data } from './types.ts'
@@ -8,14 +8,23 @@ export const EMPTY: Bytes = new Uint8Array(0)
 /** The ACL of a znode whose creator gives none: everybody may do everything. */
 export const OPEN_ACL: readonly ACL[] = [{ perms: Perms.ALL, scheme: 'world', id: 'anyone' }]
 
+// Without the table of the protocol, which a page would load beside this one. The types compare them.
 export const createFlags: Readonly<Record<CreateMode, number>> = {
-  persistent: Flags.PERSISTENT,
-  ephemeral: Flags.EPHEMERAL,
-  persistentSequential: Flags.PERSISTENT_SEQUENTIAL,
-  ephemeralSequential: Flags.EPHEMERAL_SEQUENTIAL,
-  container: Flags.CONTAINER,
-  persistentWithTtl: Flags.PERSISTENT_WITH_TTL,
-  persistentSequentialWithTtl: Flags.PERSISTENT_SEQUENTIAL_WITH_TTL,
+  persistent: 0,
+  ephemeral: 1,
+  persistentSequential: 2,
+  ephemeralSequential: 3,
+  container: 4,
+  persistentWithTtl: 5,
+  persistentSequentialWithTtl: 6,
+} satisfies {
+  persistent: typeof Flags.PERSISTENT
+  ephemeral: typeof Flags.EPHEMERAL
+  persistentSequential: typeof Flags.PERSISTENT_SEQUENTIAL
+  ephemeralSequential: typeof Flags.EPHEMERAL_SEQUENTIAL
+  container: typeof Flags.CONTAINER
+  persistentWithTtl: typeof Flags.PERSISTENT_WITH_TTL
+  persistentSequentialWithTtl: typeof Flags.PERSISTENT_SEQUENTIAL_WITH_TTL
 }
 
 export const isSequential = (mode: CreateMode): boolean =>

@@ -95,7 +95,7 @@ const knownElsewhere: Readonly<Record<string, string>> = {
  */
 export function findWrongOption(
   options: unknown,
-  rules: ReadonlyMap<string, Rule>,
+  rules: Readonly<Record<string, Rule>>,
   describe: () => { readonly start: string; readonly context: ErrorContext },
 ): UsageError | undefined {
   if (options === undefined) return undefined
@@ -104,13 +104,13 @@ export function findWrongOption(
     return new UsageError(`${start}Expected options as an object, got ${shown(options)}`, context)
   }
   for (const name in options as object) {
-    const rule = rules.get(name)
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
     const value = (options as Record<string, unknown>)[name]
     if (rule !== undefined && (value === undefined || rule[1](value))) continue
     const { start, context } = describe()
     const message =
       rule === undefined
-        ? `Expected options among ${[...rules.keys()].join(', ')}, got ${name}.${suggestion(name, rules.keys())}`
+        ? `Expected options among ${Object.keys(rules).join(', ')}, got ${name}.${suggestion(name, Object.keys(rules))}`
         : `Expected option ${name} to be ${rule[0]}, got ${shown(value)}`
     return new UsageError(start + message, context)
   }
@@ -119,7 +119,7 @@ export function findWrongOption(
 
 /** Throws the error for wrong options of a function that needs no client. `name` is that of the function. */
 export function checkOptionsOf(name: string, options: unknown, rules: Readonly<Record<string, Rule>>): void {
-  const wrong = findWrongOption(options, new Map(Object.entries(rules)), () => ({
+  const wrong = findWrongOption(options, rules, () => ({
     start: `${name}: `,
     context: { operation: name },
   }))
@@ -136,9 +136,8 @@ export function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value.slice(0, 100)) : String(value as Primitive)
 }
 
-function suggestion(name: string, known: Iterable<string>): string {
+function suggestion(name: string, names: readonly string[]): string {
   const elsewhere = Object.hasOwn(knownElsewhere, name) ? knownElsewhere[name] : undefined
-  const names = [...known]
   if (elsewhere !== undefined && names.includes(elsewhere.split(':')[0]!))
     return ` Did you mean ${elsewhere}?`
   const lower = name.toLowerCase()

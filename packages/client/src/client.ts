@@ -1,4 +1,4 @@
-import { OpCode, validatePath, WatchMode, type MultiOperation } from '@zabra/protocol'
+import { validatePath, WatchMode } from '@zabra/protocol'
 import {
   validateCreate,
   validateData,
@@ -24,7 +24,8 @@ import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './err
 import { onAbort } from './on-abort.ts'
 import { retryForever } from './retry.ts'
 import * as ops from './operations.ts'
-import { toMultiOperation, toWriteResults, toReadResults } from './multi.ts'
+import { toMultiPart, toWriteResults, toReadResults } from './multi.ts'
+import { multi, multiRead, syncCommitted, type MultiReply } from './multi-parts.ts'
 import { deleteTree } from './delete-tree.ts'
 import type { InternalClient } from './internal-client.ts'
 import { createProtected } from './protected-create.ts'
@@ -278,11 +279,8 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   #deleteOnce(path: string, options: DeleteOptions): Promise<void> {
-    const request = this.#request(ops.deleteNode, path, options, 'delete')
-    if (request instanceof Error) return Promise.reject(request)
-    request.intArgument = options.version ?? -1
-    request.params = options.idempotent
-    return this.#session.dispatcher.submit(request)
+    const { version, idempotent } = options
+    return this.#submit(ops.deleteNode, path, options, 'delete', version, idempotent)
   }
 
   /** Deletes in the background until it succeeds or the session ends, even after the caller has given up. */
@@ -299,14 +297,14 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined> {
-    return this.#submitForPath(ops.exists, path, options)
+    return this.#submit(ops.exists, path, options)
   }
 
   getData(
     path: string,
     options?: CallOptions,
   ): Promise<{ data: OwnBytes; isNull: boolean; stat: Stat } & Ordered> {
-    return this.#submitForPath(ops.getData, path, options)
+    return this.#submit(ops.getData, path, options)
   }
 
   setData(path: string, data: Data, options?: SetDataOptions): Promise<Stat & Ordered> {
@@ -324,11 +322,11 @@ export class ZooKeeperClient implements InternalClient {
   }
 
   getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered> {
-    return this.#submitForPath(ops.getChildren, path, options)
+    return this.#submit(ops.getChildren, path, options)
   }
 
   getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }> {
-    return this.#submitForPath(ops.getACL, path, options)
+    return this.#submit(ops.getACL, path, options)
   }
 
   setACL(
@@ -338,37 +336,31 @@ export class ZooKeeperClient implements InternalClient {
   ): Promise<Stat & Ordered> {
     const wrong = wrongAcl(acl, 'setACL', path)
     if (wrong !== undefined) return Promise.reject(wrong)
-    const request = this.#request(ops.setACL, path, options, 'setACL')
-    if (request instanceof Error) return Promise.reject(request)
-    request.intArgument = options?.version ?? -1
-    request.params = { acl }
-    return this.#session.dispatcher.submit(request)
+    return this.#submit(ops.setACL, path, options, 'setACL', options?.version, { acl })
   }
 
   getAllChildrenNumber(path: string, options?: CallOptions): Promise<number> {
-    return this.#submitForPath(ops.getAllChildrenNumber, path, options)
+    return this.#submit(ops.getAllChildrenNumber, path, options)
   }
 
   getEphemerals(prefix = '/', options?: CallOptions): Promise<string[]> {
-    return this.#submitForPath(ops.getEphemerals, prefix, options)
+    return this.#submit(ops.getEphemerals, prefix, options)
   }
 
   sync(path: string, options?: CallOptions): Promise<void> {
-    return this.#submitForPath(ops.sync, path, options)
+    return this.#submit(ops.sync, path, options)
   }
 
   syncCommitted(options?: CallOptions): Promise<Zxid> {
-    const request = this.#request(ops.syncCommitted, '/', options)
-    if (request instanceof Error) return Promise.reject(request)
-    request.params = [{ type: OpCode.check, path: '/', version: -1 }] satisfies MultiOperation[]
-    return this.#session.dispatcher.submit(request)
+    const parts = [toMultiPart({ op: 'check', path: '/' }, '')]
+    return this.#submit(syncCommitted, '/', options, 'call', undefined, parts)
   }
 
   async multi<const T extends readonly WriteOp[]>(
     operations: T,
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: WriteResult<T[K]> }> {
-    const reply = await this.#submitMulti(ops.multi, operations, options)
+    const reply = await this.#submitMulti(multi, operations, options)
     return toWriteResults(operations, reply, this.chrootPath) as { [K in keyof T]: WriteResult<T[K]> }
   }
 
@@ -376,7 +368,7 @@ export class ZooKeeperClient implements InternalClient {
     operations: T,
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }> {
-    const reply = await this.#submitMulti(ops.multiRead, operations, options)
+    const reply = await this.#submitMulti(multiRead, operations, options)
     return toReadResults(operations, reply, this.chrootPath) as {
       [K in keyof T]: ReadResult<T[K]> | ZooKeeperError
     }
@@ -572,16 +564,26 @@ export class ZooKeeperClient implements InternalClient {
     return timeoutMs === undefined || options.timeoutMs !== undefined ? options : { ...options, timeoutMs }
   }
 
-  #submitForPath<T>(operation: Operation, path: string, options: CallOptions | undefined): Promise<T> {
-    const request = this.#request(operation, path, options)
-    return request instanceof Error ? Promise.reject(request) : this.#session.dispatcher.submit(request)
+  #submit<T>(
+    operation: Operation,
+    path: string,
+    options: CallOptions | undefined,
+    kind?: OptionsKind,
+    version = -1,
+    params?: unknown,
+  ): Promise<T> {
+    const request = this.#request(operation, path, options, kind)
+    if (request instanceof Error) return Promise.reject(request)
+    request.intArgument = version
+    request.params = params
+    return this.#session.dispatcher.submit(request)
   }
 
   async #submitMulti(
     operation: Operation,
     operations: readonly (WriteOp | ReadOp)[],
     options: CallOptions | undefined,
-  ): Promise<ops.MultiReply> {
+  ): Promise<MultiReply> {
     const request = this.#request(operation, '/', options)
     if (request instanceof Error) throw request
     checkArgument(operation.name, 'operations', operations, aList)
@@ -589,7 +591,7 @@ export class ZooKeeperClient implements InternalClient {
     request.params = operations.map((part, index) => {
       const wrong = wrongOperation(operation.name, part, index)
       if (wrong !== undefined) throw wrong
-      return toMultiOperation(part, this.chrootPath)
+      return toMultiPart(part, this.chrootPath)
     })
     return this.#session.dispatcher.submit(request)
   }

@@ -1,5 +1,6 @@
-import { ErrorCode, errors as wireErrors, parentOf } from '@zabra/protocol'
+import { ErrorCode, errors as wireErrors, parentOf, type ErrorName } from '@zabra/protocol'
 import { BRAND } from './error-brand.ts'
+import { errorOf } from './error-of.ts'
 
 /** What has failed: this request alone, the session with its ephemeral znodes, or the client, which is closed. */
 export type ErrorScope = 'request' | 'session' | 'client'
@@ -307,6 +308,9 @@ type ConcreteError = new (
   wireCode: number,
 ) => ZooKeeperError
 
+/** The protocol names its errors without the underscores of the codes here. */
+type NameInProtocol<C extends string> = C extends `${infer A}_${infer B}` ? NameInProtocol<`${A}${B}`> : C
+
 interface ErrorRow {
   readonly code: ZooKeeperErrorCode
   readonly type: ConcreteError
@@ -315,41 +319,43 @@ interface ErrorRow {
 /** Maps every error code of the protocol to its identifier and class. `docs/errors.md` is generated from this table. */
 // A function, so that a bundler can drop the table with all its classes from an application without a client.
 export const errorTable: ReadonlyMap<number, ErrorRow> = /* @__PURE__ */ (() => {
-  const rows = {
-    SYSTEMERROR: ['SYSTEM_ERROR', ServerFaultError],
-    RUNTIMEINCONSISTENCY: ['RUNTIME_INCONSISTENCY', ServerFaultError],
-    DATAINCONSISTENCY: ['DATA_INCONSISTENCY', ServerFaultError],
-    CONNECTIONLOSS: ['CONNECTION_LOSS', ConnectionLossError],
-    MARSHALLINGERROR: ['MARSHALLING_ERROR', ServerFaultError],
-    UNIMPLEMENTED: ['UNIMPLEMENTED', ServerFaultError],
-    OPERATIONTIMEOUT: ['OPERATION_TIMEOUT', OperationTimeoutError],
-    BADARGUMENTS: ['BAD_ARGUMENTS', ServerFaultError],
-    UNKNOWNSESSION: ['UNKNOWN_SESSION', ServerFaultError],
-    NEWCONFIGNOQUORUM: ['NEW_CONFIG_NO_QUORUM', NewConfigNoQuorumError],
-    RECONFIGINPROGRESS: ['RECONFIG_IN_PROGRESS', ReconfigInProgressError],
-    APIERROR: ['API_ERROR', ServerFaultError],
-    NONODE: ['NO_NODE', NoNodeError],
-    NOAUTH: ['NO_AUTH', NoAuthError],
-    BADVERSION: ['BAD_VERSION', BadVersionError],
-    NOCHILDRENFOREPHEMERALS: ['NO_CHILDREN_FOR_EPHEMERALS', NoChildrenForEphemeralsError],
-    NODEEXISTS: ['NODE_EXISTS', NodeExistsError],
-    NOTEMPTY: ['NOT_EMPTY', NotEmptyError],
-    INVALIDCALLBACK: ['INVALID_CALLBACK', ServerFaultError],
-    INVALIDACL: ['INVALID_ACL', InvalidACLError],
-    AUTHFAILED: ['AUTH_FAILED', AuthFailedError],
-    SESSIONMOVED: ['SESSION_MOVED', SessionMovedError],
-    NOTREADONLY: ['NOT_READ_ONLY', NotReadOnlyError],
-    EPHEMERALONLOCALSESSION: ['EPHEMERAL_ON_LOCAL_SESSION', EphemeralOnLocalSessionError],
-    NOWATCHER: ['NO_WATCHER', NoWatcherError],
-    REQUESTTIMEOUT: ['REQUEST_TIMEOUT', OperationTimeoutError],
-    RECONFIGDISABLED: ['RECONFIG_DISABLED', ReconfigDisabledError],
-    SESSIONCLOSEDREQUIRESASLAUTH: ['SESSION_CLOSED_REQUIRE_SASL_AUTH', AuthFailedError],
-    QUOTAEXCEEDED: ['QUOTA_EXCEEDED', QuotaExceededError],
-    THROTTLEDOP: ['THROTTLED_OP', ThrottledError],
-  } satisfies Partial<Record<keyof typeof ErrorCode, readonly [ZooKeeperErrorCode, ConcreteError]>>
+  const types = {
+    SYSTEM_ERROR: ServerFaultError,
+    RUNTIME_INCONSISTENCY: ServerFaultError,
+    DATA_INCONSISTENCY: ServerFaultError,
+    CONNECTION_LOSS: ConnectionLossError,
+    MARSHALLING_ERROR: ServerFaultError,
+    UNIMPLEMENTED: ServerFaultError,
+    OPERATION_TIMEOUT: OperationTimeoutError,
+    BAD_ARGUMENTS: ServerFaultError,
+    UNKNOWN_SESSION: ServerFaultError,
+    NEW_CONFIG_NO_QUORUM: NewConfigNoQuorumError,
+    RECONFIG_IN_PROGRESS: ReconfigInProgressError,
+    API_ERROR: ServerFaultError,
+    NO_NODE: NoNodeError,
+    NO_AUTH: NoAuthError,
+    BAD_VERSION: BadVersionError,
+    NO_CHILDREN_FOR_EPHEMERALS: NoChildrenForEphemeralsError,
+    NODE_EXISTS: NodeExistsError,
+    NOT_EMPTY: NotEmptyError,
+    INVALID_CALLBACK: ServerFaultError,
+    INVALID_ACL: InvalidACLError,
+    AUTH_FAILED: AuthFailedError,
+    SESSION_MOVED: SessionMovedError,
+    NOT_READ_ONLY: NotReadOnlyError,
+    EPHEMERAL_ON_LOCAL_SESSION: EphemeralOnLocalSessionError,
+    NO_WATCHER: NoWatcherError,
+    REQUEST_TIMEOUT: OperationTimeoutError,
+    RECONFIG_DISABLED: ReconfigDisabledError,
+    SESSION_CLOSED_REQUIRE_SASL_AUTH: AuthFailedError,
+    QUOTA_EXCEEDED: QuotaExceededError,
+    THROTTLED_OP: ThrottledError,
+  } satisfies {
+    readonly [C in ZooKeeperErrorCode as NameInProtocol<C> extends ErrorName ? C : never]?: ConcreteError
+  }
   return new Map(
-    Object.entries(rows).map(([name, [code, type]]) => [
-      ErrorCode[name as keyof typeof rows],
+    (Object.entries(types) as [keyof typeof types, ConcreteError][]).map(([code, type]) => [
+      ErrorCode[code.replaceAll('_', '') as NameInProtocol<typeof code>],
       { code, type },
     ]),
   )
@@ -411,8 +417,10 @@ export function codecError(
   context: ErrorContext,
 ): CodecError {
   const what = code === 'ENCODE_FAILED' ? 'the value cannot be encoded' : 'the data cannot be decoded'
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new CodecError(`${callOf(context)}: ${what}: ${reason}`, code, { ...context, cause })
+  return new CodecError(`${callOf(context)}: ${what}: ${errorOf(cause).message}`, code, {
+    ...context,
+    cause,
+  })
 }
 
 /** Returns the error of a request that failed because the chroot does not exist. */

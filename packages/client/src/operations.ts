@@ -1,40 +1,30 @@
-import {
-  ErrorCode,
-  OpCode,
-  parentOf,
-  readWhoAmIResponse,
-  writeMultiRequest,
-  readMultiResponse,
-  type MultiOperation,
-  type MultiResult,
-  type Reader,
-  type Writer,
-} from '@zabra/protocol'
-import { copyBytes } from './bytes.ts'
+import { ErrorCode, OpCode, parentOf, readWhoAmIResponse, type Reader, type Writer } from '@zabra/protocol'
 import { toClientPath } from './chroot.ts'
-import { connectionLossError, errorFromCode, otherVersion, type ZooKeeperError } from './errors.ts'
-import { readReplyZxid } from './session/error-codes.ts'
-import type { AmbiguityResolver, Operation, PendingRequest } from './session/pending-request.ts'
+import { connectionLossError, errorFromCode, otherVersion, ZooKeeperError } from './errors.ts'
+import type {
+  AmbiguityResolver,
+  Operation,
+  PendingRequest,
+  RequestArguments,
+} from './session/pending-request.ts'
 import { readOrderedStat, readStat } from './stat.ts'
 import type { ACL, Bytes, Ordered, OwnBytes, Stat } from './types.ts'
 
 const requestPath = ({ path }: PendingRequest): string => path
 const always = (): boolean => true
 const never = (): boolean => false
-const EMPTY: OwnBytes = new Uint8Array(0)
+export const EMPTY: OwnBytes = new Uint8Array(0)
 
-const copyOrEmpty = (data: Bytes | null): OwnBytes => (data === null ? EMPTY : copyBytes(data))
-
-function writePath(w: Writer, request: PendingRequest): void {
+function writePath(w: Writer, request: RequestArguments): void {
   w.string(request.path)
 }
 
-function writePathAndVersion(w: Writer, request: PendingRequest): void {
+export function writePathAndVersion(w: Writer, request: RequestArguments): void {
   w.string(request.path)
   w.int(request.intArgument)
 }
 
-function writePathAndWatch(w: Writer, request: PendingRequest): void {
+export function writePathAndWatch(w: Writer, request: RequestArguments): void {
   w.string(request.path)
   w.bool(request.watch)
 }
@@ -57,7 +47,7 @@ function readAcl(r: Reader): ACL[] {
   return acl
 }
 
-function readNames(r: Reader): string[] {
+export function readNames(r: Reader): string[] {
   const count = r.vectorLength()
   const names: string[] = []
   for (let i = 0; i < count; i++) names.push(r.string() ?? '')
@@ -86,7 +76,7 @@ const defineCreate = (name: string, type: number, ttl: boolean): Operation => ({
     if (ttl) w.longNumber(request.ttl)
   },
   decode: (r, request, order) => ({
-    path: toResultPath(request, r.string() ?? ''),
+    path: readPath(r, request),
     stat: readStat(r),
     order,
   }),
@@ -104,8 +94,11 @@ const defineCreate = (name: string, type: number, ttl: boolean): Operation => ({
   requiredPath: ({ path }) => parentOf(path),
 })
 
-const toResultPath = (request: PendingRequest, path: string): string =>
-  toClientPath(request.chroot, path) ?? path
+const toResultPath = ({ chroot }: PendingRequest, path: string): string => toClientPath(chroot, path) ?? path
+
+/** Reads the path of a znode that a request has created. */
+export const readPath = (r: Reader, request: PendingRequest): string =>
+  toResultPath(request, r.string() ?? '')
 
 export const create = defineCreate('create', OpCode.create2, false)
 export const createContainer = defineCreate('createContainer', OpCode.createContainer, false)
@@ -232,73 +225,6 @@ export const sync: Operation = {
   isIdempotent: always,
 }
 
-const ERROR_RESULT = OpCode.error
-
-function encodeMulti(w: Writer, request: PendingRequest): void {
-  writeMultiRequest(w, request.params as MultiOperation[])
-}
-
-export interface MultiReply {
-  readonly results: readonly MultiResult[]
-  /** An earlier try may have been applied. */
-  readonly isAmbiguous: boolean
-}
-
-/**
- * Decodes the raw results; the caller determines which operation made a multi fail. Throws when they are not those of its
- * operations.
- */
-function decodeMulti(r: Reader, request: PendingRequest): MultiReply {
-  const operations = request.params as MultiOperation[]
-  const results = readMultiResponse(r).map((result) =>
-    result.type === OpCode.getData ? { ...result, data: copyOrEmpty(result.data) } : result,
-  )
-  const isComplete = results.length === operations.length
-  if (!isComplete || !results.every((result, index) => isResultOf(result, operations[index]!)))
-    r.fail('Expected a result for each operation, got others', 'a multi')
-  return { results, isAmbiguous: request.isAmbiguous }
-}
-
-/** Servers reply to all kinds of creates with results of two types. */
-const isResultOf = (result: MultiResult, operation: MultiOperation): boolean =>
-  isErrorResult(result) || ('path' in result ? 'flags' in operation : result.type === operation.type)
-
-export const multi: Operation = {
-  name: 'multi',
-  opCode: OpCode.multi,
-  isWrite: true,
-  encode: encodeMulti,
-  decode: decodeMulti,
-  // Safe if being applied once makes the second try fail: an operation that consumes a version.
-  isIdempotent: (request) =>
-    (request.params as MultiOperation[]).some(
-      (operation) =>
-        (operation.type === OpCode.delete || operation.type === OpCode.setData) && operation.version !== -1,
-    ),
-}
-
-export const multiRead: Operation = {
-  name: 'multiRead',
-  opCode: OpCode.multiRead,
-  isWrite: false,
-  encode: encodeMulti,
-  decode: decodeMulti,
-  isIdempotent: always,
-}
-
-export const isErrorResult = (result: MultiResult): result is MultiResult & { type: typeof ERROR_RESULT } =>
-  result.type === ERROR_RESULT
-
-/** A transaction without effect. Its result is its zxid. */
-export const syncCommitted: Operation = {
-  name: 'syncCommitted',
-  opCode: OpCode.multi,
-  isWrite: true,
-  encode: encodeMulti,
-  decode: (r) => readReplyZxid(r),
-  isIdempotent: always,
-}
-
 export const whoAmI: Operation = {
   name: 'whoAmI',
   opCode: OpCode.whoAmI,
@@ -345,23 +271,15 @@ export const reconfig: Operation = {
  */
 function resolveAmbiguousCreate(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.NODEEXISTS) return false
-  const { isEphemeral } = request.params as CreateParams
-  readNode(request, resolver).then(
-    ({ data, stat, order }) => {
-      const isOwn = isEphemeral ? stat.ephemeralOwner === resolver.sessionId : stat.version === 0
-      if (isOwn && sameBytes(data, request.data)) {
-        resolver.resolveTakenOver(request, { path: toResultPath(request, request.path), stat, order })
-      } else {
-        // The znode may have been ours and changed since, or created by another client after ours was deleted.
-        resolver.rejectTakenOver(
-          request,
-          errorFromCode(code, { ...resolver.errorContext(request), maybeApplied: true }),
-        )
-      }
-    },
-    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
-  )
-  return true
+  return takeOver(request, resolver, async () => {
+    const { isEphemeral } = request.params as CreateParams
+    const { data, stat, order } = await readNode(request, resolver)
+    const isOwn = isEphemeral ? stat.ephemeralOwner === resolver.sessionId : stat.version === 0
+    if (isOwn && sameBytes(data, request.data))
+      return { path: toResultPath(request, request.path), stat, order }
+    // The znode may have been ours and changed since, or created by another client after ours was deleted.
+    return errorFromCode(code, { ...resolver.errorContext(request), maybeApplied: true })
+  })
 }
 
 function resolveAmbiguousDelete(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
@@ -379,55 +297,55 @@ function resolveAmbiguousSetData(
   resolver: AmbiguityResolver,
 ): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  readNode(request, resolver).then(
-    ({ data, stat, order }) => {
-      const isNextVersion = stat.version === request.intArgument + 1
-      // The next version with other data was written by another client; a later version may follow ours.
-      const rejection = errorFromCode(code, {
-        ...resolver.errorContext(request),
-        maybeApplied: !isNextVersion,
-      })
-      if (!isNextVersion || !sameBytes(data, request.data)) resolver.rejectTakenOver(request, rejection)
-      else if (request.params === true) resolver.resolveTakenOver(request, { ...stat, order })
-      else resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, rejection))
-    },
-    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
-  )
-  return true
+  return takeOver(request, resolver, async () => {
+    const { data, stat, order } = await readNode(request, resolver)
+    const isNextVersion = stat.version === request.intArgument + 1
+    // The next version with other data was written by another client; a later version may follow ours.
+    const rejection = errorFromCode(code, {
+      ...resolver.errorContext(request),
+      maybeApplied: !isNextVersion,
+    })
+    if (!isNextVersion || !sameBytes(data, request.data)) return rejection
+    if (request.params === true) return { ...stat, order }
+    return unknownOutcomeError(request, resolver, rejection)
+  })
 }
 
 function resolveAmbiguousSetACL(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  const rejection = errorFromCode(code, resolver.errorContext(request))
-  const read = resolver.acquire(exists)
-  read.path = request.path
-  resolver.submit<Stat | undefined>(read).then(
-    (stat) => {
-      const isOurs = stat !== undefined && stat.aversion === request.intArgument + 1
-      resolver.rejectTakenOver(
-        request,
-        isOurs ? unknownOutcomeError(request, resolver, rejection) : rejection,
-      )
-    },
-    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
-  )
-  return true
+  return takeOver(request, resolver, async () => {
+    const rejection = errorFromCode(code, resolver.errorContext(request))
+    const stat = await lookUp<Stat | undefined>(exists, request, resolver)
+    const isOurs = stat !== undefined && stat.aversion === request.intArgument + 1
+    return isOurs ? unknownOutcomeError(request, resolver, rejection) : rejection
+  })
 }
 
 /** Rejects a write that expected another version, and says which one the znode has, read after the reply. */
 function explainVersion(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  const { intArgument: expected, operation } = request
-  const reject = (present?: number): void =>
-    resolver.rejectTakenOver(
-      request,
-      errorFromCode(code, resolver.errorContext(request), 0n, otherVersion(expected, present)),
-    )
-  const read = resolver.acquire(exists)
-  read.path = request.path
-  resolver.submit<Stat | undefined>(read).then(
-    (stat) => reject(operation === setACL ? stat?.aversion : stat?.version),
-    () => reject(),
+  return takeOver(request, resolver, async () => {
+    const stat = await lookUp<Stat | undefined>(exists, request, resolver).catch(() => undefined)
+    const present = request.operation === setACL ? stat?.aversion : stat?.version
+    return errorFromCode(code, resolver.errorContext(request), 0n, otherVersion(request.intArgument, present))
+  })
+}
+
+/**
+ * Settles a request by what `decide` finds: resolves it, rejects it with an error that is returned, or with an unknown outcome when
+ * that cannot be read.
+ */
+function takeOver(
+  request: PendingRequest,
+  resolver: AmbiguityResolver,
+  decide: () => Promise<unknown>,
+): true {
+  decide().then(
+    (outcome) => {
+      if (outcome instanceof ZooKeeperError) resolver.rejectTakenOver(request, outcome)
+      else resolver.resolveTakenOver(request, outcome)
+    },
+    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
   return true
 }
@@ -453,14 +371,17 @@ const unknownOutcomeError = (
     cause,
   })
 
-function readNode(
-  request: PendingRequest,
-  resolver: AmbiguityResolver,
-): Promise<{ data: Bytes; stat: Stat } & Ordered> {
-  const read = resolver.acquire(getData)
-  read.path = request.path
+/** Reads the znode of a request. */
+function lookUp<T>(operation: Operation, { path }: PendingRequest, resolver: AmbiguityResolver): Promise<T> {
+  const read = resolver.acquire(operation)
+  read.path = path
   return resolver.submit(read)
 }
+
+const readNode = (
+  request: PendingRequest,
+  resolver: AmbiguityResolver,
+): Promise<{ data: Bytes; stat: Stat } & Ordered> => lookUp(getData, request, resolver)
 
 const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
   a.length === (b?.length ?? 0) && a.every((byte, i) => byte === b![i])

@@ -77,11 +77,9 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', Rule>> = {
   signal: anAbortSignal,
 }
 
-const ruleMap: ReadonlyMap<string, Rule> = new Map(Object.entries(rules))
-
 /** Throws a `UsageError` for an unknown option or an invalid value. */
 export function checkOptions(options: ClientOptions): void {
-  const wrong = findWrongOption(options, ruleMap, () => ({ start: '', context: { operation: 'connect' } }))
+  const wrong = findWrongOption(options, rules, () => ({ start: '', context: { operation: 'connect' } }))
   if (wrong !== undefined) throw wrong
   if ((options as ClientOptions | undefined)?.servers === undefined)
     throw new UsageError('Expected option servers, such as "127.0.0.1:2181"')

@@ -1,7 +1,8 @@
 import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
 import { addressText } from './servers/connect-string.ts'
-import { acceptLightAbort } from './session/abort.ts'
+import { acceptAbortController } from './session/abort.ts'
+import { LightAbortController } from './session/light-abort.ts'
 import type { ServerAddress, Transport } from './platform.ts'
 
 /** Returns a transport over the networks of a platform, chosen by the scheme of the address. */
@@ -10,7 +11,7 @@ export function networkTransport(networks: Partial<Record<ServerAddress['scheme'
     checkSchemes([server], schemes)
     return networks[server.scheme]!.connect(server, { signal })
   }
-  acceptLightAbort(open)
+  acceptAbortController(open, () => new LightAbortController() as unknown as AbortController)
   const schemes = Object.keys(networks)
   return {
     schemes,

@@ -26,22 +26,23 @@ interface ParentOptions extends CallOptions {
 }
 
 /**
- * Creates an empty znode and its missing parents, unless it exists. The creates are unordered: an empty znode shows
- * nothing that an earlier write must precede.
+ * Creates a znode, and its parents where they are missing. A parent may vanish between two tries: another client, or the container
+ * manager of the server, removes empty znodes.
  */
-async function createParent(client: InternalClient, path: string, options: ParentOptions): Promise<void> {
+async function createBelow<T>(
+  client: InternalClient,
+  path: string,
+  options: ParentOptions,
+  create: (call: CallOptions) => Promise<T>,
+): Promise<T> {
   const { mode, acl } = options
   const nextOptions = remainingCallOptions(options, client.platform.clock)
-  const creator = client.unordered()
   for (let attempt = 1; ; attempt++) {
     try {
-      await creator.createOnce(path, EMPTY, { mode, acl, idempotent: true, ...nextOptions() })
-      return
+      return await create(nextOptions())
     } catch (error) {
-      if (error instanceof NodeExistsError) return
       const parent = parentOf(path)
       if (!(error instanceof NoNodeError) || parent === '/' || attempt === MAX_ATTEMPTS) throw error
-      // A parent created a moment ago is gone again: another client, or the container manager, removes empty znodes.
       if (attempt > 1) await backoff(client, attempt, nextOptions())
       await createParent(client, parent, { mode, acl, ...nextOptions() })
     }
@@ -49,27 +50,30 @@ async function createParent(client: InternalClient, path: string, options: Paren
 }
 
 /**
- * Creates a znode and its missing parents. A parent may vanish between two tries: the server removes empty
- * containers.
+ * Creates an empty znode and its missing parents, unless it exists. The creates are unordered: an empty znode shows
+ * nothing that an earlier write must precede.
  */
+async function createParent(client: InternalClient, path: string, options: ParentOptions): Promise<void> {
+  const { mode, acl } = options
+  const creator = client.unordered()
+  try {
+    await createBelow(client, path, options, (call) =>
+      creator.createOnce(path, EMPTY, { mode, acl, idempotent: true, ...call }),
+    )
+  } catch (error) {
+    if (!(error instanceof NodeExistsError)) throw error
+  }
+}
+
+/** Creates a znode and its missing parents. */
 export async function createWithParents(
   client: InternalClient,
   path: string,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const { parents, ...rest } = options
-  const nextOptions = remainingCallOptions(options, client.platform.clock)
   const mode = parents === 'persistent' ? 'persistent' : 'container'
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await client.create(path, { ...rest, ...nextOptions() })
-    } catch (error) {
-      const parent = parentOf(path)
-      if (!(error instanceof NoNodeError) || parent === '/' || attempt === MAX_ATTEMPTS) throw error
-      if (attempt > 1) await backoff(client, attempt, nextOptions())
-      await createParent(client, parent, { mode, acl: options.acl, ...nextOptions() })
-    }
-  }
+  return createBelow(client, path, { ...rest, mode }, (call) => client.create(path, { ...rest, ...call }))
 }
 
 /** Creates the znodes that do not exist, one after the other. The creates are unordered. */

@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from '@zabra/runtime'
+import { errorOf } from '../error-of.ts'
 import { abortError, UsageError } from '../errors.ts'
 import { noop } from '../noop.ts'
 import { onAbort } from '../on-abort.ts'
@@ -126,7 +127,7 @@ async function resolveSrvUntilFound(
       return await raceAbort(signal, resolveSrvServers(service, resolveSrv))
     } catch (error) {
       // The end of the time says nothing that the lookup before did not say better.
-      if (signal?.aborted !== true) reason = error instanceof Error ? error.message : String(error)
+      if (signal?.aborted !== true) reason = errorOf(error).message
     }
     const wait = randomFraction(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 10))
     let cancel: Cancel = noop

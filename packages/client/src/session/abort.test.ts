@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { networkTransport } from '../transport.ts'
-import { LightAbortController, abortControllerFor } from './abort.ts'
+import { abortControllerFor } from './abort.ts'
+import { LightAbortController } from './light-abort.ts'
 
 it('an abort calls its listener once, and no listener that was removed', () => {
   const received: unknown[] = []

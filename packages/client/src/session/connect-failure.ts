@@ -1,13 +1,7 @@
-/** The server speaks another protocol at this port: no attempt can succeed. */
-export class ForeignProtocolError extends Error {
-  override readonly name = 'ForeignProtocolError'
-}
+import type { Address } from '@zabra/runtime'
 
-/**
- * Returns the name of the protocol that a server speaks, with advice, by its first bytes; undefined for bytes of no protocol
- * that it knows.
- */
-export type RecogniseProtocol = (chunk: Uint8Array) => string | undefined
+/** Returns the error for bytes of another protocol, by that for which they cannot be read; undefined for other bytes. */
+export type RecogniseProtocol = (error: unknown, chunk: Uint8Array, from: Address) => Error | undefined
 
 /** Names of errors of files and options, which every attempt reads in the same way. */
 const permanentNames: ReadonlySet<string> = new Set([

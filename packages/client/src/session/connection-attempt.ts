@@ -7,6 +7,7 @@ import {
   type ConnectResponse,
 } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
+import { errorOf } from '../error-of.ts'
 import { addressText } from '../servers/connect-string.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
 import { abortControllerFor } from './abort.ts'
@@ -136,5 +137,3 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionHandler {
     timerQueueOf(this.#options.clock).clear(this)
   }
 }
-
-const errorOf = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))

@@ -15,15 +15,6 @@ export const ambiguousCodes: ReadonlySet<number> = new Set([
   ErrorCode.REQUESTTIMEOUT,
 ])
 
-/** Errors of the session or the server, which apply to every request and say nothing about its parameters. */
-export const connectionWideCodes: ReadonlySet<number> = new Set([
-  ...retryableCodes,
-  ...ambiguousCodes,
-  ErrorCode.SESSIONEXPIRED,
-  ErrorCode.AUTHFAILED,
-  ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
-])
-
 /** Returns the zxid in the reply header of the current frame. */
 export function readReplyZxid(reader: Reader): Zxid {
   const { offset } = reader

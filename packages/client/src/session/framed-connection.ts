@@ -1,6 +1,7 @@
-import { FrameSplitter, OpCode, ProtocolError, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
-import { ForeignProtocolError, type RecogniseProtocol } from './connect-failure.ts'
+import { FrameSplitter, OpCode, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
 import type { Clock, Connection, ConnectionHandler } from '@zabra/runtime'
+import { errorOf } from '../error-of.ts'
+import type { RecogniseProtocol } from './connect-failure.ts'
 
 export interface FramedConnectionHandler {
   /**
@@ -157,16 +158,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     try {
       this.#frames.push(chunk)
     } catch (error) {
-      const { host, port } = this.#connection.remote
-      const foreign =
-        error instanceof ProtocolError && error.field === 'a frame length' && this.#recognise?.(chunk)
-      this.fail(
-        foreign
-          ? new ForeignProtocolError(`${host}:${port} answers with ${foreign}`, { cause: error })
-          : error instanceof Error
-            ? error
-            : new Error(String(error)),
-      )
+      this.fail(this.#recognise?.(error, chunk, this.#connection.remote) ?? errorOf(error))
     }
   }
 

@@ -9,6 +9,12 @@ export interface CallSite {
   stack?: string | undefined
 }
 
+/** The arguments of a request that are encoded. */
+export type RequestArguments = Pick<
+  PendingRequest,
+  'path' | 'data' | 'intArgument' | 'ttl' | 'watch' | 'params'
+>
+
 /** A type of request: how it is encoded and decoded, and how its errors are handled. */
 export interface Operation {
   readonly name: string
@@ -18,7 +24,7 @@ export interface Operation {
   readonly isWrite: boolean
   /** Returns the server path that a `NONODE` error refers to. */
   requiredPath?(request: PendingRequest): string
-  encode(writer: Writer, request: PendingRequest): void
+  encode(writer: Writer, request: RequestArguments): void
   /** Decodes the reply of a successful request. `reader` is positioned after the header. */
   decode(reader: Reader, request: PendingRequest, order: number): unknown
   /** Returns whether a retry is safe when the outcome of the first try is unknown. */

@@ -1,10 +1,11 @@
 import { ErrorCode, OpCode, type Reader, type Writer } from '@zabra/protocol'
 import { errorFromCode, type ZooKeeperError } from '../errors.ts'
+import { writePartHeader } from '../multi-parts.ts'
 import { getData } from '../operations.ts'
 import type { SessionOptions } from './options.ts'
 import { leaveBatch, resetAttempts, type PendingRequest, type RequestList } from './pending-request.ts'
 import { errorContextOf } from './request-info.ts'
-import { connectionWideCodes, readReplyZxid } from './error-codes.ts'
+import { ambiguousCodes, readReplyZxid, retryableCodes } from './error-codes.ts'
 import type { Zxid } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
@@ -25,6 +26,15 @@ const MAX_REQUEST_BYTES = 64 * 1024
 const HEADER_BYTES = 9
 /** Length of a getData reply besides header and data: the length field and the Stat. */
 const REPLY_OVERHEAD_BYTES = 72
+
+/** Errors of the session or the server, which apply to every request and say nothing about its parameters. */
+const connectionWideCodes: ReadonlySet<number> = new Set([
+  ...retryableCodes,
+  ...ambiguousCodes,
+  ErrorCode.SESSIONEXPIRED,
+  ErrorCode.AUTHFAILED,
+  ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
+])
 
 /** Settles the requests of a batch. */
 export interface BatchCallbacks {
@@ -155,7 +165,7 @@ export class ReadBatcher {
   }
 
   #writeEnd(writer: Writer): void {
-    writeHeader(writer, -1, true)
+    writePartHeader(writer, -1, true)
     writer.endFrame(this.#start)
     this.#end = writer.length
   }
@@ -251,12 +261,6 @@ function readErrorPart(reader: Reader): number {
 }
 
 function writePart(writer: Writer, request: PendingRequest): void {
-  writeHeader(writer, OpCode.getData, false)
+  writePartHeader(writer, OpCode.getData, false)
   request.operation.encode(writer, request)
-}
-
-function writeHeader(writer: Writer, type: number, isEnd: boolean): void {
-  writer.int(type)
-  writer.bool(isEnd)
-  writer.int(-1)
 }

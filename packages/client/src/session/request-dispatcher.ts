@@ -9,6 +9,7 @@ import {
   type ErrorContext,
   type ZooKeeperError,
 } from '../errors.ts'
+import { errorOf } from '../error-of.ts'
 import type { ServerAddress } from '../platform.ts'
 import type { BatchedReply, ReadBatcher } from './read-batcher.ts'
 import { CallLimits } from './call-limits.ts'
@@ -352,8 +353,11 @@ export class RequestDispatcher implements AmbiguityResolver {
     } catch (cause) {
       // The caller gets the error, and the connection ends: no data after a malformed reply can be trusted.
       this.#isDecodeErrorReported = true
-      const error = cause instanceof Error ? cause : new Error(String(cause))
-      const context = { ...errorContextOf(request), maybeApplied: request.operation.isWrite, cause: error }
+      const context = {
+        ...errorContextOf(request),
+        maybeApplied: request.operation.isWrite,
+        cause: errorOf(cause),
+      }
       this.#reject(request, unreadableReplyError(context))
       throw cause
     }

@@ -1,5 +1,6 @@
 import { ErrorCode } from '@zabra/protocol'
 import { toClientPath } from '../chroot.ts'
+import { errorOf } from '../error-of.ts'
 import {
   errorFromCode,
   missingParent,
@@ -38,11 +39,13 @@ export function requestInfoOf(
 
 /** Returns the error of a request whose arguments could not be encoded. */
 export function invalidArgumentsError(request: PendingRequest, cause: unknown): UsageError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new UsageError(`Expected arguments that ${request.operation.name} can send: ${reason}`, {
-    ...errorContextOf(request),
-    cause,
-  })
+  return new UsageError(
+    `Expected arguments that ${request.operation.name} can send: ${errorOf(cause).message}`,
+    {
+      ...errorContextOf(request),
+      cause,
+    },
+  )
 }
 
 /** Returns the error of a request that exceeds the maximum length. */

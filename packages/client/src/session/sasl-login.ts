@@ -2,6 +2,7 @@ import { OpCode, readSetSASLResponse, writeGetSASLRequest, type Reader } from '@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { copyBytes } from '../bytes.ts'
 import { withMethods } from '../checks.ts'
+import { errorOf } from '../error-of.ts'
 import { AuthFailedError, errorFromCode } from '../errors.ts'
 import type { SaslMechanism } from '../client-options.ts'
 import type { Bytes } from '../types.ts'
@@ -65,7 +66,7 @@ async function logIn(
     } catch (cause) {
       // It may have failed because the login took too long; the one on the next connection may succeed, or has.
       if (!connection.isOpen) throw broken()
-      throw rejected(cause instanceof Error ? cause.message : String(cause), cause)
+      throw rejected(errorOf(cause).message, cause)
     }
   }
   let token: Bytes | undefined = (await step()) ?? EMPTY

@@ -10,6 +10,7 @@ import {
   type ZooKeeperError,
 } from '../errors.ts'
 import { toBinaryString, fromBinaryString } from '../bytes.ts'
+import { errorOf } from '../error-of.ts'
 import { noop } from '../noop.ts'
 import { attemptDelay, attemptTimeout, disconnectDelay } from '../servers/connect-delay.ts'
 import { addressText, isSameServer, isSameServerSet } from '../servers/connect-string.ts'
@@ -391,7 +392,7 @@ export class Session
       .catch((error: unknown) => {
         // The connection may be gone already: a server closes it right after a rejection.
         if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
-        else connection.fail(error instanceof Error ? error : new Error(String(error)))
+        else connection.fail(errorOf(error))
       })
   }
 

@@ -28,13 +28,11 @@ export async function removeWatch(session: Session, kind: WatchKind, path: strin
 function removableType({ watches }: Session, kind: WatchKind, path: string): number | undefined {
   const wanted = watchKinds.filter((other) => watches.isWanted(other, path))
   const isPersistent = kind === 'persistent' || kind === 'recursive'
-  if (wanted.length === 0) {
-    if (watches.takeLeftover(path) || isPersistent) return WatcherType.Any
-    return kind === 'children' ? WatcherType.Children : WatcherType.Data
-  }
+  const isOfChildren = kind === 'children'
+  const type = isOfChildren ? WatcherType.Children : WatcherType.Data
+  if (wanted.length === 0) return watches.takeLeftover(path) || isPersistent ? WatcherType.Any : type
   if (isPersistent) watches.markLeftover(path)
   // Servers before 3.9 confuse persistent and one-shot watches here.
   if (isPersistent || wanted.includes('persistent') || wanted.includes('recursive')) return undefined
-  if (kind === 'children') return wanted.includes('children') ? undefined : WatcherType.Children
-  return wanted.includes('data') || wanted.includes('exists') ? undefined : WatcherType.Data
+  return wanted.some((other) => (other === 'children') === isOfChildren) ? undefined : type
 }

@@ -1,4 +1,4 @@
-import { EventType, parentOf, readWatcherEvent, type Reader } from '@zabra/protocol'
+import { parentOf, readWatcherEvent, type EventType, type Reader } from '@zabra/protocol'
 import type { NodeEventType, Zxid } from '../types.ts'
 
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'recursive'
@@ -26,12 +26,16 @@ export interface WatchListener {
   end(error: Error | undefined): void
 }
 
+// Without the table of the protocol, which a page would load beside this one. The types compare them.
 const types: Readonly<Record<number, NodeEventType>> = {
-  [EventType.NodeCreated]: 'nodeCreated',
-  [EventType.NodeDeleted]: 'nodeDeleted',
-  [EventType.NodeDataChanged]: 'nodeDataChanged',
-  [EventType.NodeChildrenChanged]: 'nodeChildrenChanged',
-}
+  1: 'nodeCreated',
+  2: 'nodeDeleted',
+  3: 'nodeDataChanged',
+  4: 'nodeChildrenChanged',
+} satisfies Record<typeof EventType.NodeCreated, 'nodeCreated'> &
+  Record<typeof EventType.NodeDeleted, 'nodeDeleted'> &
+  Record<typeof EventType.NodeDataChanged, 'nodeDataChanged'> &
+  Record<typeof EventType.NodeChildrenChanged, 'nodeChildrenChanged'>
 
 /**
  * Decodes the notification at `reader`, with the halves of the zxid in its header. Returns undefined for events

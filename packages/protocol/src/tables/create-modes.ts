@@ -21,13 +21,15 @@ export const isSequential = (flags: number): boolean => has(sequential, flags)
 export const isEphemeral = (flags: number): boolean => has(ephemeral, flags)
 export const isTtl = (flags: number): boolean => has(ttl, flags)
 
+// Literals: a bundler keeps shifts of bigints in applications that do not use them.
 /** Owner field of a container: the lowest signed 64-bit number. */
-export const CONTAINER_OWNER = -(1n << 63n)
+export const CONTAINER_OWNER = -0x8000_0000_0000_0000n
 /** Longest TTL in milliseconds: 40 bits, nearly 35 years. */
 export const MAX_TTL = 0xff_ffff_ffff
 
-const TTL_MARK = BigInt.asIntN(64, 0xffn << 56n)
-const TTL_MASK = (1n << 40n) - 1n
+/** The top byte is ff. */
+const TTL_MARK = -0x0100_0000_0000_0000n
+const TTL_MASK = 0xff_ffff_ffffn
 
 /** Returns the owner field of a node with a TTL of `ms` milliseconds. Throws a RangeError outside 1 to `MAX_TTL`. */
 export function ttlOwner(ms: number): bigint {

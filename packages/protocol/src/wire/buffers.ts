@@ -8,7 +8,7 @@ export interface PooledBuffer {
 const SMALLEST_BITS = 9
 const LARGEST_BITS = 16
 /** Most bytes of free buffers in a pool. */
-const MAX_FREE_BYTES = 4 << 20
+const MAX_FREE_BYTES = 4_194_304
 
 /** Allocates a buffer outside of any pool. */
 export function allocateBuffer(bytes: number): PooledBuffer {
