@@ -159,6 +159,19 @@ describe('a double barrier', () => {
     expect((await run(tree(admin))).filter((path) => path.startsWith('/b/r5/'))).toEqual([])
   })
 
+  it('is entered by a waiting member whose znode another client has deleted', async () => {
+    const [one, two, admin] = (await clientsOf(3)) as [Client, Client, Client]
+    const first = barrierOf(one, 2).enter()
+    await world.advance(10)
+    const { children } = await run(admin.getChildren('/b/r0'))
+    await run(admin.delete(`/b/r0/${children[0]}`))
+    await world.advance(10)
+    const inside = await world.within(5000, Promise.all([first, barrierOf(two, 2).enter()]))
+    expect(inside.map(({ round }) => round)).toEqual([0, 0])
+    await run(Promise.all(inside.map((each) => each.release())))
+    expect(world.server.stats().watches).toBe(0)
+  })
+
   it('is entered in the next session when the session expires before it is opened', async () => {
     const client = await world.client({ servers: 'a:2181' })
     let goOn = (): void => {}

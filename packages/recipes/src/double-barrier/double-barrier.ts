@@ -144,13 +144,13 @@ export class DoubleBarrier {
 
   /**
    * `missed`: the session expired and the round opened. `again`: the session expired and the round can still be
-   * joined, or another client has changed the barrier, and this member is no longer in its current round.
+   * joined, or another client has changed the barrier or deleted the znode of this member, which is no longer in the current round.
    */
   async #waitUntilOpen(
     entry: Membership,
     signal: AbortSignal | undefined,
   ): Promise<'open' | 'missed' | 'again'> {
-    const { round, name } = entry
+    const { round, name, path } = entry
     const pause = pauses(this.#client, signal)
     for (;;) {
       const seen = await watchUntil(
@@ -165,7 +165,9 @@ export class DoubleBarrier {
           const members = await this.#listMembers(round, { signal: reader.signal })
           if (!members.includes(name)) return 'again'
           // Not the version at the join: another client may have written the same round again.
-          return members.length >= this.#members ? found.stat : undefined
+          if (members.length >= this.#members) return found.stat
+          // Deleted by another client: the others wait for this member, which no other change would wake.
+          return (await reader.data(path)) === undefined ? 'again' : undefined
         },
       )
       if (typeof seen === 'string') return seen
