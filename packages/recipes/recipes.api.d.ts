@@ -618,8 +618,8 @@ export declare class Queue<T> {
     #private;
     readonly path: string;
     constructor(client: Client, path: string, options: QueueOptions<T>);
-    put(value: T, options?: PutOptions): Promise<string>;
-    putAll(values: readonly T[], options?: PutOptions): Promise<string[]>;
+    put(value: T, options?: PutOptions): Promise<string | undefined>;
+    putAll(values: readonly T[], options?: PutOptions): Promise<string[] | undefined>;
     take(options?: WaitOptions): Promise<T>;
     takeById(id: string, options?: WaitOptions): Promise<T | undefined>;
     receive(options?: ReceiveOptions): AsyncGenerator<Message<T>, void, undefined>;

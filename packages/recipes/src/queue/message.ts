@@ -59,7 +59,7 @@ export class Message<T> implements AsyncDisposable {
     void this.#followStates()
   }
 
-  /** Name of the item, as returned by `put`. */
+  /** Name of the item, which `put` returns. */
   get id(): string {
     return nameOf(this.#location.item)
   }

@@ -24,8 +24,8 @@ import type { QueueLayout } from './names.ts'
 import type { ServerClock } from '../support/server-clock.ts'
 
 /**
- * An item that was added when the limits ended the wait is reported as added, or with an `AmbiguousResultError` if that could
- * not be read.
+ * An item that was added when the limits ended the wait is reported as added, without its name if only that could not be read, or
+ * with an `AmbiguousResultError` if neither could.
  */
 export interface PutOptions extends WaitOptions {
   /** Lower is more urgent (default 0, or 100 with the naming of kazoo). */
@@ -74,7 +74,7 @@ export class Producer<T> {
   async put(
     values: readonly T[],
     { signal, priority, delayMs, id, whenFull }: PutOptions,
-  ): Promise<string[]> {
+  ): Promise<string[] | undefined> {
     const { items, prefix } = this.#layout
     const due =
       delayMs === undefined
@@ -93,12 +93,13 @@ export class Producer<T> {
     const committed = await this.#commit(marker, operations, request, values)
     deleteMarker(this.#client, marker)
     if (committed.results === undefined) {
-      // A lost reply is resolved by the marker, so the marker exists.
+      // A lost reply is resolved by the marker, so the marker exists, and the items were added: that is known without their names.
       const zxid = committed.marker!.czxid
       const names = retryInNewSession(this.#client, () =>
         readThroughLosses(this.#client, (options) => this.#namesCreatedBy(zxid, options)),
       )
-      return orInDoubt(this.#client, names, signal, items, values)
+      const found = await orInDoubt(this.#client, names, signal, items).catch(() => undefined)
+      return found?.length === values.length ? found : undefined
     }
     if (committed.marker !== undefined) this.#clock.observe(committed.marker.ctime, sentAt)
     const made = (committed.results as { path: string }[]).slice(-values.length)

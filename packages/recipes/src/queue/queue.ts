@@ -113,14 +113,21 @@ export class Queue<T> {
     })
   }
 
-  /** Adds an item exactly once and returns its name. Waits while the queue is full. */
-  async put(value: T, options: PutOptions = {}): Promise<string> {
-    return (await this.putAll([value], options))[0]!
+  /**
+   * Adds an item exactly once and returns its name, which is the id of its messages. Returns undefined for an item that was added
+   * when the reply was lost, and whose name could not be read any more: it was taken meanwhile, or the limits ended the call.
+   * Waits while the queue is full.
+   */
+  async put(value: T, options: PutOptions = {}): Promise<string | undefined> {
+    return (await this.putAll([value], options))?.[0]
   }
 
-  /** Adds several items in one transaction. Waits while the queue is full. */
-  putAll(values: readonly T[], options: PutOptions = {}): Promise<string[]> {
-    const put = async (signal: AbortSignal | undefined): Promise<string[]> => {
+  /**
+   * Adds several items in one transaction and returns their names in order. Returns undefined for items that were added, as `put`
+   * does, unless all names could be read. Waits while the queue is full.
+   */
+  putAll(values: readonly T[], options: PutOptions = {}): Promise<string[] | undefined> {
+    const put = async (signal: AbortSignal | undefined): Promise<string[] | undefined> => {
       checkArgument('queue.put', 'values', values, list)
       if (values.length === 0) return []
       return this.#producer.put(values, { ...options, signal })

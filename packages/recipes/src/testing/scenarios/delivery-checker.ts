@@ -9,7 +9,7 @@ export class DeliveryChecker {
   /** Values whose acknowledgement succeeded. */
   readonly acknowledged: string[] = []
 
-  async recordPut(value: string, put: Promise<string>): Promise<void> {
+  async recordPut(value: string, put: Promise<unknown>): Promise<void> {
     try {
       await put
       this.put.push(value)
