@@ -23,7 +23,7 @@ export const isTtl = (flags: number): boolean => has(ttl, flags)
 
 // Literals: a bundler keeps shifts of bigints in applications that do not use them.
 /** Owner field of a container: the lowest signed 64-bit number. */
-export const CONTAINER_OWNER = -0x8000_0000_0000_0000n
+export const CONTAINER_OWNER: bigint = -0x8000_0000_0000_0000n
 /** Longest TTL in milliseconds: 40 bits, nearly 35 years. */
 export const MAX_TTL = 0xff_ffff_ffff
 
