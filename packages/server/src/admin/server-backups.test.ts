@@ -249,7 +249,7 @@ describe('a server with a target of backups', () => {
   function fill(disk: MemoryDisk): void {
     disk.injectFault = (call, path) => {
       if (call === 'remove' && /^\/backup\/(?:snapshot|log)\//.test(path)) disk.injectFault = undefined
-      return /^\/backup\//.test(path) && (call === 'write' || call === 'open')
+      return path.startsWith('/backup/') && (call === 'write' || call === 'open')
         ? { code: 'ENOSPC' }
         : undefined
     }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createTxn, payloadOf, writeEntry } from '../persistence/testing/log-fixture.ts'
 import { writeLogHeader } from '../persistence/log-format.ts'
 import { writeEncodedEntry } from '../persistence/txn-codec.ts'
-import { oneChunk } from './catalog.ts'
+import { oneChunk } from './target.ts'
 import { encodeLog, LogStreamCheck, type LogEntry } from './log-stream.ts'
 
 /** Returns a log with these transactions, and where each of them begins. */

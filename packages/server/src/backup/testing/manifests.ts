@@ -1,6 +1,6 @@
 import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { nodeCryptography } from '@zabra/runtime/node'
-import { oneChunk, type BackupStore } from '../catalog.ts'
+import type { BackupStore } from '../catalog.ts'
 import {
   encodeManifest,
   manifestName,
@@ -8,7 +8,7 @@ import {
   type Manifest,
   type SnapshotManifest,
 } from '../manifest.ts'
-import { FolderTarget } from '../target.ts'
+import { FolderTarget, oneChunk } from '../target.ts'
 
 const LINEAGE = '0'.repeat(32)
 const COMMON = { format: 1, lineage: LINEAGE, server: 'one', key: null } as const

@@ -20,9 +20,10 @@ function countOpen(disk: MemoryDisk): () => number {
     open++,
     { ...file, close: async () => void open-- }
   )
-  const { openRead, openWrite } = disk
-  disk.openRead = async (path) => counted(await openRead.call(disk, path))
-  disk.openWrite = async (path, options) => counted(await openWrite.call(disk, path, options))
+  const openRead = disk.openRead.bind(disk)
+  const openWrite = disk.openWrite.bind(disk)
+  disk.openRead = async (path) => counted(await openRead(path))
+  disk.openWrite = async (path, options) => counted(await openWrite(path, options))
   return () => open
 }
 

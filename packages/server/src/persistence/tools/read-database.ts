@@ -17,7 +17,7 @@ export interface DatabaseContents {
   readonly replayed: number
   readonly lastZxid: Zxid
   /** Parents before their children. */
-  nodes(): Generator<SnapshotNode>
+  readonly nodes: () => Generator<SnapshotNode>
 }
 
 /**

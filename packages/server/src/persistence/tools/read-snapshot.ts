@@ -27,7 +27,7 @@ export interface SnapshotContents {
   /** The recorded digest in hexadecimal, and whether the contents have it; undefined where that cannot be determined. */
   readonly digest: { readonly value: string; readonly matches: boolean | undefined } | undefined
   /** Parents before their children. */
-  nodes(): Generator<SnapshotNode>
+  readonly nodes: () => Generator<SnapshotNode>
 }
 
 /**
