@@ -1574,7 +1574,7 @@ export interface DatabaseContents {
     readonly snapshot: string | undefined;
     readonly replayed: number;
     readonly lastZxid: Zxid;
-    nodes(): Generator<SnapshotNode>;
+    readonly nodes: () => Generator<SnapshotNode>;
 }
 
 export interface DatabaseLocation {
@@ -1627,7 +1627,7 @@ export interface SnapshotContents {
         readonly value: string;
         readonly matches: boolean | undefined;
     } | undefined;
-    nodes(): Generator<SnapshotNode>;
+    readonly nodes: () => Generator<SnapshotNode>;
 }
 
 export interface SnapshotNode {
