@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -45,6 +44,8 @@ const exists = (path: string): Promise<boolean> =>
 
 /** Replaces a file that only its owner can read, in one step: a program that reads it meanwhile sees the old or the new contents. */
 export async function replacePrivateFile(path: string, text: string): Promise<void> {
+  // Loaded here: most commands write no file.
+  const { randomUUID } = await import('node:crypto')
   // A name of its own: any other file beside it may be that of a user.
   const temporary = `${path}.${randomUUID()}.tmp`
   try {
