@@ -1,6 +1,13 @@
 import { describe, expect } from 'vitest'
 import { Election, electionDefaults, encodeNotification } from '../core/election/index.ts'
-import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../core/quorum/index.ts'
+import {
+  NO_CLUSTER,
+  parseConfiguration,
+  printConfiguration,
+  type EnsembleConfiguration,
+  type ServerId,
+} from '../core/quorum/index.ts'
+import { withExtension } from '../core/zab/index.ts'
 import { ElectionDriver } from './election-driver.ts'
 import type { ElectionConnections } from './election-connections.ts'
 import { addressOf, bytes, frame, helloOf, ElectionFixture, it } from './testing/election-fixture.ts'
@@ -145,4 +152,37 @@ describe('a server', () => {
     expect(one.configured.map(({ version }) => version)).toEqual([0x100000000])
     expect(fixture.timers).toContain('election resend')
   })
+})
+
+it('a voter joins a leader that needs it and another one that looks, unless that is of Apache ZooKeeper', async ({
+  fixture,
+}) => {
+  const four = parseConfiguration(members([1, 2, 3, 4]))
+  const said = { level: 1, sharesSecret: false, hasData: true, cluster: NO_CLUSTER }
+  const { clock, logger } = fixture
+  const decisions: string[] = []
+  for (const isForeign of [false, true]) {
+    const driver = new ElectionDriver({
+      election: new Election({ self: 1, ...electionDefaults }),
+      clock,
+      logger,
+      connections: { send() {}, connect() {} },
+      elected: ({ state, vote }) => decisions.push(`${state} ${vote.leader}`),
+      configure() {},
+      failed: (error) => {
+        throw error
+      },
+    })
+    const receive = (from: ServerId, state: 'looking' | 'leading'): void => {
+      const vote = { leader: from, zxid: 0, round: 1, epoch: 0 }
+      const payload = encodeNotification(state, vote, printConfiguration(four))
+      driver.receive(from, isForeign ? payload : withExtension(payload, said), false)
+    }
+    driver.step({ type: 'look', state: { zxid: 0, epoch: 0, active: four } })
+    receive(2, 'looking')
+    await advance(fixture, 2 * electionDefaults.minNotificationIntervalMs)
+    receive(3, 'leading')
+    driver.close()
+  }
+  expect(decisions).toEqual(['following 3'])
 })

@@ -590,6 +590,12 @@ describe('a leader without a follower', () => {
     expect(harness.receive(3, leading(three)).otherWork).toEqual(['following 3'])
   })
 
+  it('is joined where another voter looked in the election before alone', () => {
+    const harness = look(three).receive(2, { vote: vote(2, 1, 0x60, 2) })
+    harness.look({ zxid: 0x60, epoch: 2, active: three }).timeout('resend')
+    expect(harness.receive(3, leading(three)).otherWork).toEqual(['following 3'])
+  })
+
   it('is joined by two of four voters that look, while the fourth one is down', () => {
     const harness = look(four).receive(2, { vote: vote(2, 1, 0x60, 2) })
     expect(harness.receive(3, leading(four)).otherWork).toEqual([])

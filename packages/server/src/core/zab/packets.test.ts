@@ -547,6 +547,23 @@ describe('a packet splitter', () => {
     expect(read[2]).toBe(read[1])
     expect(read[4]).toBe(read[1])
     expect(read[6]).toBe(read[5])
+    expect(read[9]).not.toBe(read[8])
+  })
+
+  it('compares identities with those of the last packet also where the bytes of the caller have changed since', () => {
+    const read: unknown[] = []
+    const splitter = new PacketSplitter({
+      maxData: 100,
+      packet: (_type, _zxid, _data, auth) => read.push(auth),
+    })
+    const lists = ['10.0.0.1', '10.0.0.2'].map((id) => [{ scheme: 'ip', id }])
+    const chunk = new Uint8Array(200)
+    for (const auth of lists) {
+      const bytes = encode({ type: PacketType.request, zxid: -1, data: null, auth })
+      chunk.set(bytes)
+      splitter.push(chunk.subarray(0, bytes.length))
+    }
+    expect(read).toEqual(lists)
   })
 
   it('throws nothing but a ProtocolError for random bytes', () => {
