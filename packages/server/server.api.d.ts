@@ -168,6 +168,7 @@
 //   SourceRequest
 //   SourceResponse
 //   SourceSnapshot
+//   TargetError
 //   TargetPlatform
 //   VerificationRecord
 //   WrittenBackup
@@ -377,6 +378,9 @@ export interface ClaimOptions {
 
 export declare class BackupError extends Error {
     readonly name: string;
+}
+
+export declare class TargetError extends BackupError {
 }
 
 export declare class BackupUsageError extends BackupError {

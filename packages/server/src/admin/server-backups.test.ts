@@ -309,6 +309,22 @@ describe('a server with a target of backups', () => {
     await server.stop()
   })
 
+  it('removes nothing where its history is another one, as after the data were set back', async () => {
+    const first = await startWithExpired()
+    await first.server.stop()
+    const disk = new MemoryDisk()
+    const kept = first.server.disk.paths().filter((path) => /^\/backup\/|\/zabra\.cluster$/.test(path))
+    for (const path of kept) disk.putFile(path, await first.server.disk.readFile(path))
+    const server = await TestServer.start({ ...first.server.settings, backupRetain: '1m:all' }, disk)
+    server.clock.advance(DAY)
+    const client = await server.connect({ timeout: DAY })
+    for (let at = 0; at < 10; at++) client.create(at, `/other${at}`)
+    await server.advance(15 * MINUTE)
+    expect((await describedBy(server.http))?.problem).toContain('backups of another history')
+    expect(disk.paths()).toEqual(expect.arrayContaining(kept))
+    await server.stop()
+  })
+
   it('writes the log, with a warning, while a snapshot that is due does not fit into the target', async () => {
     const server = await TestServer.start({
       backupTargets: ['/backup'],

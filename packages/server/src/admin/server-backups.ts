@@ -10,6 +10,7 @@ import {
   parseRetention,
   prune,
   removeBackups,
+  TargetError,
   writeBackup,
   type BackupOptions,
   type BackupSource,
@@ -610,7 +611,8 @@ class TargetBackups {
       if (this.#isStopping) throw error
       // Where a larger part is what fails, small ones go on.
       this.#mergesAt = this.#now() + REPORT_MS
-      await this.#makeRoom()
+      // Not where the backups there are of another history: their time goes on, and that of this server may be the wrong one.
+      if (!(error instanceof BackupError) || error instanceof TargetError) await this.#makeRoom()
       if (wanted === 'always') return this.#goOnWithout(error, isRequested)
       throw error
     }

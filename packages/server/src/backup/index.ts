@@ -1,5 +1,5 @@
 /** Backups: what a target holds, how it is written, checked and read. */
-export { BackupError, BackupUsageError } from './errors.ts'
+export { BackupError, BackupUsageError, TargetError } from './errors.ts'
 export { BackupDuty } from './duty.ts'
 export {
   isRemoteTarget,
