@@ -101,7 +101,11 @@ export class NodeDisk implements Disk {
     const temporary = `${path}.${process.pid}-${nodeRandom.below(2 ** 32)}.tmp`
     try {
       await attempt('create', path, () => writeFile(temporary, bytes, { flag: 'wx', mode: 0o640 }))
-      await this.renameNew(temporary, path)
+      await attempt('create', path, () => link(temporary, path))
+    } catch (error) {
+      if (!isWithoutLinks(error)) throw error
+      // A reader may see it empty for a moment. Not by a rename, which would replace the lock of another server that has followed this one.
+      await attempt('create', path, () => writeFile(path, bytes, { flag: 'wx', mode: 0o640 }))
     } finally {
       await attempt('remove', temporary, () => rm(temporary, { force: true }))
     }
@@ -128,7 +132,7 @@ export class NodeDisk implements Disk {
     try {
       await attempt('create', to, () => link(from, to))
     } catch (error) {
-      if (!(error instanceof DiskError) || !WITHOUT_LINKS.has(error.code)) throw error
+      if (!isWithoutLinks(error)) throw error
       // A reader may see it empty for a moment: such a file system knows nothing better.
       await attempt('create', to, () => writeFile(to, '', { flag: 'wx', mode: 0o640 }))
       return this.rename(from, to)
@@ -169,6 +173,9 @@ export class NodeDisk implements Disk {
 
 /** What file systems without hard links answer: those of Windows' shares, of some containers and of memory cards. */
 const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
+
+const isWithoutLinks = (error: unknown): boolean =>
+  error instanceof DiskError && WITHOUT_LINKS.has(error.code)
 
 /** Makes `write` durable in one call. macOS and Windows do not support it reliably, so a sync follows there. */
 const durableFlag = process.platform === 'linux' ? constants.O_DSYNC : 0
