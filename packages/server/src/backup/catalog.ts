@@ -398,7 +398,7 @@ async function readLineage(target: BackupTarget): Promise<string | undefined> {
   const lineage = new TextDecoder().decode(bytes).trim()
   if (/^[\da-f]{32}$/.test(lineage)) return lineage
   throw new BackupError(
-    `${target.url}/${LINEAGE} is damaged: Expected 32 hexadecimal digits. Take them from a manifest.`,
+    `${target.url}/${LINEAGE} is damaged: Expected 32 hexadecimal digits. Take them from a manifest; without one, remove the file.`,
   )
 }
 
