@@ -17,7 +17,7 @@ import type { LiveSettings } from '../../settings/live-settings.ts'
 import { INITIAL_TRACE_MASK, RestoreRefusal, type AdminTarget, type CommandState } from '../admin-target.ts'
 import { SlicedAnswers } from '../sliced-answers.ts'
 import { apiRoutesAt } from './api/api.ts'
-import { problem, refuseQuery } from './api/api-route.ts'
+import { problem, refuseUnknown } from './api/api-route.ts'
 import { ClusterProbe } from './api/cluster-probe.ts'
 import { ClusterReports } from './api/cluster-reports.ts'
 import { encodeReport, OwnReport } from './api/member-report.ts'
@@ -408,7 +408,7 @@ export class AdminServer {
         const target = this.#target
         if (target === undefined)
           return problem(503, 'The server starts', 'It reads the snapshot and the log.')
-        const refused = refuseQuery(route, request)
+        const refused = await refuseUnknown(route, request)
         if (refused !== undefined) return refused
         const call = {
           target,

@@ -13,6 +13,7 @@ import type { MemberReport } from './member-report.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Restores } from '../restore-command.ts'
 import type { AdminRole } from '../roles.ts'
+import { readObject } from './json-body.ts'
 
 /** A request to the API. */
 export interface ApiCall {
@@ -86,15 +87,19 @@ export function json(status: number, value: object, type = 'application/json'): 
 }
 
 /**
- * Returns the refusal of a request that changes something and has a parameter that its operation lacks, by which its caller may mean that
- * less is done; undefined for others.
+ * Returns the refusal of a request that changes something and has a parameter that its operation lacks, or a body where it takes none: by
+ * both its caller may mean that less is done. Resolves to undefined for others.
  */
-export function refuseQuery(
-  { method, query = {} }: ApiRoute,
+export async function refuseUnknown(
+  { method, query = {}, body, bodyType }: ApiRoute,
   request: HttpRequest,
-): HttpResponse | undefined {
+): Promise<HttpResponse | undefined> {
+  if (method === 'GET') return undefined
+  const takesBody = body !== undefined || bodyType !== undefined
+  if (!takesBody && (await readObject(request.body, [])) === undefined)
+    return problem(400, 'The body is not understood', 'Expected none.')
   const unknown = [...request.query.keys()].find((name) => !Object.hasOwn(query, name))
-  if (method === 'GET' || unknown === undefined) return undefined
+  if (unknown === undefined) return undefined
   const known = Object.keys(query)
   const expected = known.length === 0 ? 'no parameters' : known.join(' and ')
   return problem(

@@ -112,6 +112,8 @@ describe('the API', () => {
     ['PUT', '/log-level', '{"level":"debug","for":60}'],
     ['POST', '/members', '{"member":"4=zk4:2888:3888;2181","dry_run":true}'],
     ['DELETE', '/members/4?dry-run=true', ''],
+    ['DELETE', '/members/4', '{"dryRun":true}'],
+    ['POST', '/snapshots', '{"dryRun":true}'],
   ])(
     'refuses %s %s %s: its caller means something that the operation does not do',
     async (method, path, body) => {
