@@ -109,6 +109,34 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     expect(err.includes('Error: a defect')).toBe(more !== '')
   })
 
+  it.skipIf(process.platform !== 'linux')(
+    'ends while a call for a file does not return, however often a terminal interrupts it',
+    async () => {
+      const pipe = join(stage.folder, 'pipe of many signals')
+      spawnSync('mkfifo', [pipe])
+      const hangs = `import{open}from'node:fs';open(${JSON.stringify(pipe)},'r',()=>{})`
+      const program = ['--import', `data:text/javascript,${hangs}`, main, 'watch', '/']
+      const child = spawn(process.execPath, program, {
+        env: { ...process.env, ZABRA_SERVER: stage.address },
+        stdio: ['ignore', 'ignore', 'pipe'],
+        timeout: 30_000,
+        killSignal: 'SIGKILL',
+        detached: true,
+      })
+      const closed = once(child, 'close')
+      let err = ''
+      let interrupting: NodeJS.Timeout | undefined
+      child.stderr!.setEncoding('utf8').on('data', (said: string) => {
+        err += said
+        // Ctrl-C goes to all processes of the group.
+        if (err.includes('watching /')) interrupting ??= setInterval(() => process.kill(-child.pid!, 'SIGINT'), 20)
+      })
+      await once(child, 'exit').finally(() => clearInterval(interrupting))
+      await closed
+      expect(err).toContain('zabra: Ended by a signal: a call for a file did not return.')
+    },
+  )
+
   it.skipIf(!existsSync('/dev/full')).each([
     ['at its end', ['--version']],
     // The second server is asked once it is said that the first one does not answer.

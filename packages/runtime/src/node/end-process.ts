@@ -40,10 +40,12 @@ function startKiller(program: string): void {
   const kill = `process.stderr.write(${said}); process.kill(${process.pid}, 'SIGKILL')`
   const script = `setTimeout(() => { ${kill} }, ${CALLS_MS}); process.stdin.resume().on('close', () => process.exit())`
   try {
-    // Without the options of this process, such as the port of a debugger.
+    // Without the options of this process, such as the port of a debugger, and in a group of its own: a further Ctrl-C would end it.
     builtinModule('node:child_process').spawn(process.execPath, ['-e', script], {
       env: {},
       stdio: ['pipe', 'ignore', 'inherit'],
+      detached: true,
+      windowsHide: true,
     })
   } catch {
     // No process may be started here.
