@@ -129,7 +129,8 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
       child.stderr!.setEncoding('utf8').on('data', (said: string) => {
         err += said
         // Ctrl-C goes to all processes of the group.
-        if (err.includes('watching /')) interrupting ??= setInterval(() => process.kill(-child.pid!, 'SIGINT'), 20)
+        if (err.includes('watching /'))
+          interrupting ??= setInterval(() => process.kill(-child.pid!, 'SIGINT'), 20)
       })
       await once(child, 'exit').finally(() => clearInterval(interrupting))
       await closed
