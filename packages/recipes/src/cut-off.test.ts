@@ -150,6 +150,7 @@ it.each(Object.entries(calls))(
         await other.close()
       },
       ['session expired before the server reads it', 'session expired after it was applied'],
+      { everywhere: true },
     )
   },
 )
@@ -178,6 +179,7 @@ it.each(Object.entries(calls))(
         'session expired after it was applied',
         EXPIRY_AFTER_REPLY,
       ],
+      { everywhere: true },
     )
   },
 )

@@ -229,41 +229,42 @@ async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promi
 export const occasionsOf = (fault: Fault, { frames, calls }: Victim): number =>
   isNeighbourFault(fault) ? calls : frames
 
-/** Of so many places for a fault, short runs play one: all with ZABRA_LONG_TESTS=1, else each third. */
-export const STRIDE = process.env['ZABRA_LONG_TESTS'] === '1' ? 1 : 3
+const IS_LONG = process.env['ZABRA_LONG_TESTS'] === '1'
 
-/** A scenario of so few requests repeats none of them: each kind of fault is played at each. */
-const FEW = 12
+/** A short run plays a kind of fault at one of so many requests of a long scenario; ZABRA_LONG_TESTS=1 plays it at each. */
+const STRIDE = IS_LONG ? 1 : 3
+
+/** Scenarios of so few requests are played whole: hardly any request of them repeats another. */
+const FEW = 18
+
+const allOf = (occasions: number): number[] => Array.from({ length: occasions }, (_, n) => n + 1)
 
 /**
  * Returns the requests at which a run plays one of several kinds of fault. The next kind and the next requests are sampled at another
  * place, so that requests which repeat get each kind.
  */
 export const sampleOf = (occasions: number, kind = 0): number[] =>
-  Array.from({ length: occasions }, (_, n) => n + 1).filter(
-    (at) => occasions <= FEW || (at + Math.floor(at / STRIDE) + kind) % STRIDE === 0,
-  )
+  allOf(occasions).filter((at) => occasions <= FEW || (at + Math.floor(at / STRIDE) + kind) % STRIDE === 0)
 
-/** Returns the requests at which a run plays one of these kinds of fault: all for the lost reply, and for a kind that is alone. */
+/** Returns the requests at which a run plays one of these kinds of fault: all for the lost reply. */
 export const placesOf = (fault: Fault, kinds: readonly Fault[], occasions: number): number[] =>
-  kinds.length === 1 || fault === LOST_REPLY
-    ? Array.from({ length: occasions }, (_, n) => n + 1)
-    : sampleOf(occasions, kinds.indexOf(fault))
+  fault === LOST_REPLY ? allOf(occasions) : sampleOf(occasions, kinds.indexOf(fault))
 
 /**
- * Runs a scenario without faults, and then with each fault at the requests of its victim that `placesOf` says. Returns at how many
- * requests there can be faults, over all kinds.
+ * Runs a scenario without faults, and then with each fault at the requests of its victim that `placesOf` says, or at each request.
+ * Returns at how many requests there can be faults, over all kinds.
  */
 export async function enumerateFaults(
   scenario: FaultScenario,
   kinds: readonly Fault[] = [...faults, ...neighbourFaults],
+  { everywhere = false } = {},
 ): Promise<number> {
   const undisturbed = await runScenario(scenario, undefined)
   let possible = 0
   for (const fault of kinds) {
     const occasions = occasionsOf(fault, undisturbed)
     possible += occasions
-    for (const at of placesOf(fault, kinds, occasions)) {
+    for (const at of everywhere ? allOf(occasions) : placesOf(fault, kinds, occasions)) {
       try {
         await runScenario(scenario, { at, fault })
       } catch (error) {
@@ -276,11 +277,14 @@ export async function enumerateFaults(
   return possible
 }
 
-/** Returns the seeds of a random suite: `count`, or as many as `ZABRA_SEEDS` says, or only `ZABRA_SEED`. */
+/**
+ * Returns the seeds of a random suite: `count`, three times as many with ZABRA_LONG_TESTS=1, as many as `ZABRA_SEEDS` says, or only
+ * `ZABRA_SEED`.
+ */
 export function seedsOf(count: number): number[] {
   const { ZABRA_SEED, ZABRA_SEEDS } = process.env
   if (ZABRA_SEED !== undefined) return [Number(ZABRA_SEED)]
-  return Array.from({ length: Number(ZABRA_SEEDS ?? count) }, (_, n) => n + 1)
+  return Array.from({ length: Number(ZABRA_SEEDS ?? (IS_LONG ? 3 * count : count)) }, (_, n) => n + 1)
 }
 
 /**

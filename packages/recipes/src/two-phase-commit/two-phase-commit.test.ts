@@ -2,15 +2,7 @@ import { UnhandledRejections } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
 import { client, setupEachTest, run, world } from '../testing/setup.ts'
-import {
-  after,
-  dropInFlight,
-  enumerateFaults,
-  seedsOf,
-  STRIDE,
-  tree,
-  withSeeds,
-} from '../testing/fault-fixture.ts'
+import { after, enumerateFaults, seedsOf, tree, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
 import { advanceUntilSettled } from '../testing/settle.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
@@ -363,7 +355,7 @@ it.each([
   async (host, _, most) => {
     let chunks = 1
     let calls = 0
-    for (; ; chunks += STRIDE) {
+    for (; ; chunks++) {
       const played = await playDeath(host, chunks)
       calls = Math.max(calls, played.calls)
       if (played.sent <= chunks) break
