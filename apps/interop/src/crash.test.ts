@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { describeWith } from './harness/requirements.ts'
+import { describeWith, isLong } from './harness/requirements.ts'
 import { Client, ErrorReply } from './harness/client.ts'
 import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
 import { serverUnderTest, Server } from './harness/servers.ts'
 import { LoadClient } from './crash/load-client.ts'
 
-const rounds = countFromEnv('ZABRA_KILL_ROUNDS', 8)
+const rounds = countFromEnv('ZABRA_KILL_ROUNDS', isLong ? 15 : 8)
 const seed = seedFromEnv()
 const workersPerRound = 4
 const replay = `replay with: ZABRA_SEED=${seed} ZABRA_KILL_ROUNDS=${rounds} npx vitest run src/crash.test.ts (the seed determines the load and the times of the kills, not the interleaving)`

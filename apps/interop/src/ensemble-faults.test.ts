@@ -2,11 +2,11 @@ import { expect, it } from 'vitest'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { faultNames, faults } from './ensemble/faults.ts'
 import { runUnderLoad } from './ensemble/load-run.ts'
-import { describeWith } from './harness/requirements.ts'
+import { describeWith, isLong } from './harness/requirements.ts'
 import { countFromEnv, Prng, seedFromEnv } from './harness/prng.ts'
 import type { Kind } from './harness/servers.ts'
 
-const rounds = countFromEnv('ZABRA_FAULT_ROUNDS', 3)
+const rounds = countFromEnv('ZABRA_FAULT_ROUNDS', isLong ? 5 : 3)
 const seed = seedFromEnv()
 /** Writes to acknowledge between two faults. */
 const WRITES = 20

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
-import { describeWith } from './harness/requirements.ts'
+import { describeWith, isLong } from './harness/requirements.ts'
 import { ConnectionLost, ErrorReply } from './harness/client.ts'
 import { reference, type Kind } from './harness/servers.ts'
 
@@ -134,7 +134,7 @@ describeWith(['apache'], 'the third member of an ensemble, when it rejoins,', ()
       }
       const lanes = Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(load))
       lanes.catch(() => {})
-      for (let round = 0; round < 2; round++) {
+      for (let round = 0; round < (isLong ? 3 : 2); round++) {
         await ensemble.start(3)
         await until('the member', async () => (await ensemble.modeOf(3)) === 'follower')
         const ways = await syncModesOf3(kinds)
