@@ -1,4 +1,4 @@
-import { logsIn, readLog, type LoggedTxn } from '@zabra/server/files'
+import { logsIn, readLog, snapshotsIn, type LoggedTxn } from '@zabra/server/files'
 import type { Disk } from '@zabra/runtime'
 import { TreeModel, type CommittedTxn } from './model.ts'
 import { formatZxid } from './records.ts'
@@ -10,6 +10,8 @@ export interface ServerLog {
   readonly entries: ReadonlyMap<number, LoggedTxn>
   /** Transactions of logs that were removed. */
   readonly removed: ReadonlyMap<number, LoggedTxn>
+  /** The zxids of the snapshots. */
+  readonly snapshots: readonly number[]
   /** Unreadable files, and zxids logged twice with different contents. */
   readonly problems: readonly string[]
 }
@@ -53,9 +55,9 @@ export async function readServerLog(
     )
   }
   const problems: string[] = []
-  const logs = folders.flatMap((folder) =>
-    logsIn(platter.hasFolder(folder) ? platter.list(folder) : []).map(({ name }) => `${folder}/${name}`),
-  )
+  const filesIn = (folder: string): string[] => (platter.hasFolder(folder) ? platter.list(folder) : [])
+  const snapshots = folders.flatMap((folder) => snapshotsIn(filesIn(folder)).map(({ zxid }) => zxid))
+  const logs = folders.flatMap((folder) => logsIn(filesIn(folder)).map(({ name }) => `${folder}/${name}`))
   for (const path of logs) {
     const report = await readLog(disk, path, ({ logged, bytes }) => {
       const { zxid } = logged.header
@@ -68,7 +70,7 @@ export async function readServerLog(
     if (report.state === 'damaged')
       problems.push(`${server}: ${report.file}: ${report.problem?.what ?? 'damaged'}`)
   }
-  return { server, entries, removed, problems }
+  return { server, entries, removed, snapshots, problems }
 }
 
 /** Sorts transactions by zxid and applies them to a tree model. */

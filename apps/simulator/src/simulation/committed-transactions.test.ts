@@ -15,10 +15,10 @@ function transaction(zxid: number): LoggedTxn {
   return logged
 }
 
-function log(server: string, entries: number[], removed: number[]): ServerLog {
+function log(server: string, entries: number[], removed: number[], snapshots: number[] = []): ServerLog {
   const of = (zxids: number[]): Map<number, LoggedTxn> =>
     new Map(zxids.map((zxid) => [zxid, transaction(zxid)]))
-  return { server, entries: of(entries), removed: of(removed), problems: [] }
+  return { server, entries: of(entries), removed: of(removed), snapshots, problems: [] }
 }
 
 const zxidsIn = (logs: ServerLog[]): number[] =>
@@ -35,6 +35,12 @@ describe('the committed transactions', () => {
 
   it('do not contain those that were truncated at the end of an epoch', () => {
     expect(zxidsIn([log('s1', [1, 2, later], [4]), log('s2', [1, 2, later], [3, 4])])).toEqual([1, 2, later])
+  })
+
+  it('do not contain those that a snapshot of the leader has replaced at the end of an epoch', () => {
+    const logs = [log('s1', [later], [1, 2, 3], [2]), log('s2', [later], [1, 2, 3], [2])]
+    expect(zxidsIn(logs)).toEqual([1, 2, later])
+    expect(zxidsIn([...logs, log('s3', [3], [1, 2])])).toEqual([1, 2, 3, later])
   })
 
   it('contain those that one server has not truncated', () => {

@@ -30,14 +30,14 @@ export function committedTransactions(
 }
 
 /**
- * Returns whether a transaction was removed from the end of an epoch: no server has it, and the log of a server goes from an earlier one
- * to a later epoch. A leader that has committed nothing after a transaction truncates its learners to it, so a quorum may have logged
- * what follows, at different times.
+ * Returns whether a transaction was removed from the end of an epoch: no server has it, and the log of a server goes from an earlier one,
+ * or from a snapshot of an earlier one, to a later epoch. A leader that has committed nothing after a transaction truncates its learners to
+ * it, or sends them a snapshot, so a quorum may have logged what follows, at different times.
  */
 function truncatedIn(logs: readonly ServerLog[]): (zxid: number) => boolean {
   const gaps: { readonly after: number; readonly before: number }[] = []
-  for (const { entries } of logs) {
-    const zxids = [...entries.keys()].sort((a, b) => a - b)
+  for (const { entries, snapshots } of logs) {
+    const zxids = [...entries.keys(), ...snapshots].sort((a, b) => a - b)
     for (const [index, before] of zxids.entries()) {
       const after = zxids[index - 1]
       if (after !== undefined && epochOf(before) > epochOf(after)) gaps.push({ after, before })

@@ -96,7 +96,7 @@ export class HistoryBuilder {
 
   log(server: string, transactions: readonly LoggedTxn[]): ServerLog {
     const entries = new Map(transactions.map((one) => [one.header.zxid, this.#distinct.of(one)]))
-    return { server, entries, removed: new Map(), problems: [] }
+    return { server, entries, removed: new Map(), snapshots: [], problems: [] }
   }
 
   violationsOf(name: string, more: Partial<Evidence> = {}): string[] {
