@@ -380,11 +380,11 @@ export declare class BackupError extends Error {
     readonly name: string;
 }
 
-export declare class TargetError extends BackupError {
-}
-
 export declare class BackupUsageError extends BackupError {
     readonly name = "BackupUsageError";
+}
+
+export declare class TargetError extends BackupError {
 }
 
 // backup/find-transaction.d.ts
