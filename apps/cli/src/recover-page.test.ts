@@ -132,7 +132,9 @@ describe('docs/recover.md', () => {
         const adding = "zabra member add '5=zk5:2888:3888;2181'"
         const add = (): Promise<RunResult> => command(adding, { "'5=zk5:2888:3888;2181'": line })
         for (let result = await add(); result.code !== 0; result = await add())
-          expect(result.err).toMatch(/Wait until zabra cluster status shows them|It is not known whether/)
+          expect(result.err).toMatch(
+            /Wait until zabra cluster status shows them|It is not known whether|when \/readyz answers 200/,
+          )
       }
       for (const [at, id] of IDS.entries()) expect(await rows(id)).toBe(3 + at)
       await stop([4, 5])
