@@ -23,7 +23,7 @@ it('a voter that two leaders without followers refuse in turns joins them at gro
   for (const member of ensemble.members.values()) await member.start()
   const lead = (): boolean => [2, 3].every((id) => ensemble.server(id).role === 'leading')
   await ensemble.until('two leaders', lead, 5000)
-  // Each time it does not hear the leader that was the last to refuse it.
+  // Server 1 receives no votes from the leader that refused it last, so it joins the other one next.
   ensemble.rewrite = (id, sent) => (id === joined.at(-1) ? new Uint8Array(0) : sent)
   joined.length = 0
   await ensemble.advance(7000)

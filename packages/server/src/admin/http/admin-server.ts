@@ -20,6 +20,7 @@ import { apiRoutesAt } from './api/api.ts'
 import { problem, refuseUnknown } from './api/api-route.ts'
 import { ClusterProbe } from './api/cluster-probe.ts'
 import { ClusterReports } from './api/cluster-reports.ts'
+import { readObject } from './api/json-body.ts'
 import { encodeReport, OwnReport } from './api/member-report.ts'
 import { EventStreams } from './api/event-streams.ts'
 import { adminTls } from './tls.ts'
@@ -413,6 +414,7 @@ export class AdminServer {
         const call = {
           target,
           request,
+          readBody: () => readObject(request.body, Object.keys(route.body ?? {})),
           ...inPath,
           caller: () => ({
             identities: this.#access.identitiesOf(request),

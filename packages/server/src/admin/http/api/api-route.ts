@@ -19,6 +19,11 @@ import { readObject } from './json-body.ts'
 export interface ApiCall {
   readonly target: AdminTarget
   readonly request: HttpRequest
+  /**
+   * Reads the JSON object in the body. Resolves to an empty one without a body, and to undefined for something else, or one with a member
+   * that the operation lacks.
+   */
+  readonly readBody: () => Promise<Readonly<Record<string, unknown>> | undefined>
   readonly logger: EventLogger
   /** The session in the path. */
   readonly session: SessionId

@@ -6,7 +6,6 @@ import type { SessionId } from '../../../core/types.ts'
 import { LOG_LEVELS, LOG_PARTS } from '../../../logging/index.ts'
 import { FULL_VERSION } from '../../../version.ts'
 import type { ServerReport } from '../../server-report.ts'
-import { readObject } from './json-body.ts'
 import { json, problem, withService, type ApiCall, type ApiRoute } from './api-route.ts'
 import { backupRoutes } from './backup-api.ts'
 import { clusterRoutes } from './cluster-api.ts'
@@ -286,8 +285,8 @@ async function findingsOf({ answers }: ApiCall, server: ServerReport): Promise<H
 // Drain
 
 /** Starts a drain, in which connections are closed within `seconds`; none by default. */
-async function drain({ target, request }: ApiCall): Promise<HttpResponse> {
-  const body = await readObject(request.body, ['seconds', 'for'])
+async function drain({ target, readBody }: ApiCall): Promise<HttpResponse> {
+  const body = await readBody()
   const { seconds = 0, for: lasts } = body ?? {}
   if (
     body === undefined ||
@@ -308,8 +307,8 @@ const isDrainTime = (seconds: unknown): seconds is number =>
 
 // Log
 
-async function setLogLevel({ logger, request }: ApiCall): Promise<HttpResponse> {
-  const { level, seconds, part } = (await readObject(request.body, ['level', 'seconds', 'part'])) ?? {}
+async function setLogLevel({ logger, readBody }: ApiCall): Promise<HttpResponse> {
+  const { level, seconds, part } = (await readBody()) ?? {}
   const isTime =
     seconds === undefined || (typeof seconds === 'number' && seconds > 0 && seconds <= MAX_LEVEL_SECONDS)
   if (!isLogLevel(level) || !isTime)

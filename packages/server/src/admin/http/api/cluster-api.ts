@@ -11,7 +11,7 @@ import type { TransferResult } from '../../admin-target.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
 import type { KnownMember } from './cluster-reports.ts'
 import { describeFeatures } from './finalize-api.ts'
-import { numberIn, readObject } from './json-body.ts'
+import { numberIn } from './json-body.ts'
 import { leaderAdvice } from './leader-advice.ts'
 import { notReady, type MemberReport } from './member-report.ts'
 
@@ -173,9 +173,9 @@ function lagBehind(zxid: string | null, leader: string | null): number | null {
 const ZXID = /^0x[\da-f]{1,16}$/
 
 async function transfer(call: ApiCall): Promise<HttpResponse> {
-  const { target, request } = call
+  const { target } = call
   const { configuration, leader } = target
-  const body = await readObject(request.body, ['to'])
+  const body = await call.readBody()
   const { to } = body ?? {}
   if (body === undefined || !(to === undefined || isServerId(to)))
     return problem(

@@ -2,7 +2,6 @@ import type { HttpResponse } from '@zabra/runtime'
 import { MAX_FEATURE_LEVEL } from '../../../core/quorum/index.ts'
 import type { AdminTarget, FinalizePlan } from '../../admin-target.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
-import { readObject } from './json-body.ts'
 import { leaderAdvice } from './leader-advice.ts'
 
 const PATH = '/api/v1/cluster/finalize'
@@ -39,8 +38,8 @@ export const finalizeRoutes: readonly ApiRoute[] = [
 ]
 
 async function finalize(call: ApiCall): Promise<HttpResponse> {
-  const { target, request } = call
-  const body = await readObject(request.body, ['level'])
+  const { target } = call
+  const body = await call.readBody()
   const { level } = body ?? {}
   if (body === undefined || !(level === undefined || isLevel(level)))
     return badLevel('{"level": n}, or no body,')

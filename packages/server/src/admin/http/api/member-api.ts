@@ -12,7 +12,6 @@ import {
 } from '../../../core/quorum/index.ts'
 import { fewestVoters } from '../../../settings/members.ts'
 import { json, problem, type ApiCall, type ApiRoute } from './api-route.ts'
-import { readObject } from './json-body.ts'
 
 const PATH = '/api/v1/members'
 /** A member, without the `server.` of a line of the configuration. A change has one, so a comma and a line break stand in none. */
@@ -71,8 +70,7 @@ interface Change {
 }
 
 async function add(call: ApiCall): Promise<HttpResponse> {
-  const body = await readObject(call.request.body, ['member', 'version', 'dryRun'])
-  const { member, version, dryRun = false } = body ?? {}
+  const { member, version, dryRun = false } = (await call.readBody()) ?? {}
   const isMember = typeof member === 'string' && member.length <= MAX_MEMBER && MEMBER.test(member)
   if (!isMember || !isVersion(version) || typeof dryRun !== 'boolean')
     return problem(
