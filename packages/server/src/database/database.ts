@@ -205,7 +205,7 @@ export class Database {
   }
 
   /**
-   * Decodes a transaction, unless `logged` is what it holds, and applies it to `tree` and `sessions`. A transaction that a new tree may
+   * Applies a transaction to `tree` and `sessions`. `logged` is the decoded payload, if the caller has it. A transaction that a new tree may
    * already hold is applied again, which is idempotent (disk-format 9). Returns the steps of a large one, all of which must be done before
    * the role ends: the tree is inconsistent between them; undefined for others, which are applied at once. Throws a `DivergenceError`, as
    * the steps do, when the tree then differs from the leader's.

@@ -79,7 +79,7 @@ export class TreeState {
 
   /**
    * Does as `apply`. Returns the steps of a large transaction, between which the tree is inconsistent; undefined for others, which are
-   * applied at once. `decoded` is what the payload holds, where that is known.
+   * applied at once. `decoded` is the decoded payload, if the caller has it.
    */
   applyInSteps(payload: Uint8Array, decoded?: LoggedTxn): Generator<void> | undefined {
     if (isLargePayload(payload)) return this.#decodeInSteps(payload)

@@ -15,8 +15,8 @@ export const forwardedTimeout = (context: Context, learner: Forwarder, timeout: 
     : context.settings.maxSessionTimeoutMs
 
 /**
- * Returns a request that a learner forwards. The body of one that is not believed has such a timeout where it creates a session, and an
- * array of its own: a short request that waits would otherwise hold the memory of all that was read with it.
+ * Returns a request as it is executed for a learner. For one that is not believed the body is a copy, so that a short request that waits
+ * does not hold the memory of all that was read with it. Where it creates a session, `forwardedTimeout` limits its timeout.
  */
 export function withForwardedTimeout(
   context: Context,

@@ -92,7 +92,7 @@ it('a member that could follow only without a vote joins a leader without follow
   expect(await read(ensemble, id, '/a')).toEqual(['1:0', '2:0'])
 })
 
-it('a member whose leader has refused it votes when that one is elected again, in the same epoch as before', async () => {
+it('a member that its leader has refused votes in the next term of that leader, whose vote still has the earlier epoch', async () => {
   const { ensemble, id } = await startWithout(4, 1)
   const isCut = ensemble.isCut.bind(ensemble)
   vi.spyOn(ensemble, 'isCut').mockImplementation((from, port) => {

@@ -119,7 +119,7 @@ it('a follower is not ready before it has applied what the leader had committed 
   expect((await readiness()).text).toContain('[+]in-step ok')
 })
 
-it('a follower decodes a transaction once where it is small, and applies each as it was sent, many and large ones too', async () => {
+it('a follower decodes a small transaction once, and applies small, large and many transactions as they were sent', async () => {
   const { ensemble, connection } = await playLeader()
   const decode = vi.spyOn(operationOf(OpCode.create), 'decodeTxn')
   const packets = new Writer(1 << 18)

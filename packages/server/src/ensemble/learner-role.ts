@@ -116,7 +116,7 @@ export class LearnerRole implements ActiveRole {
   #reads: ReadScheduler | undefined
   /** Reads the transactions that are logged. */
   readonly #reader = new Reader()
-  /** The transactions that are logged and not applied, in the order of both; undefined for a large one. */
+  /** Decoded transactions that are logged and not applied yet, in log order; undefined for a large one, which is decoded when it is applied. */
   readonly #decoded = new RingBuffer<LoggedTxn | undefined>(undefined)
   /** Whether reading is paused until no work is in progress. */
   #awaitsWork = false
@@ -680,7 +680,7 @@ export class LearnerRole implements ActiveRole {
    */
   #append(first: Zxid, payloads: readonly Uint8Array[]): void | Promise<void> {
     const { store } = this.#context.database.tree
-    const steps = decodeTransactions(payloads, store, this.#reader, (logged) => this.#decoded.push(logged))
+    const steps = decodeTransactions(payloads, store, this.#reader, this.#decoded)
     const decoding = steps && this.#reads!.run(steps)
     if (decoding === undefined) return this.#durability.append(first, payloads)
     return decoding.then(() => {

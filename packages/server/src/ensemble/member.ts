@@ -533,9 +533,9 @@ export class Member implements Server, AdminTarget {
   }
 
   /**
-   * Waits until the files are closed, as long as the log has something to write. After that a data folder on another disk, which may hang,
-   * is given some seconds, and so are data that are loaded again: nothing that was acknowledged is missing, and the next start takes over the
-   * lock that is left.
+   * Waits until the files are closed, as long as the log has something to write. After that it waits some seconds more, for a data folder on
+   * another disk, which may hang, or for data that are being loaded again: nothing that was acknowledged is missing, and the next start
+   * takes over the lock that is left.
    */
   async #untilClosed(closed: Promise<void>): Promise<void> {
     const { database, platform } = this.#context

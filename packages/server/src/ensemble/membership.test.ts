@@ -159,7 +159,7 @@ it('an activated configuration replaces what was proposed up to it, and nothing 
   expect(await activate(0x100000008, 1, 4)).toEqual([true, 6, 8, undefined])
 })
 
-it('a change at the end of the log counts until that or a later one is activated', async () => {
+it('a change at the end of the log counts as proposed until it, or a later one, is activated', async () => {
   const disk = await diskWithFolder('/data')
   const written = configuration(0x100000000, 1, 2, 3)
   const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })

@@ -147,7 +147,7 @@ export class Membership {
     return [...new Set(own.map((address) => address.port))].map((each) => ({ port: each }))
   }
 
-  /** Records a configuration as proposed unless a newer one is known. Resolves when this is on disk. */
+  /** Records a configuration as proposed if it is newer than the active and the proposed one. Resolves when the configurations are on disk. */
   propose(configuration: EnsembleConfiguration): Promise<void> {
     const known = Math.max(this.#active.version, this.#proposed?.version ?? -1)
     if (configuration.version <= known) return this.#persisted()

@@ -1,7 +1,7 @@
 import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import { RestoreRefusal, RestoreUndecided, type HealthCheck, type TransferResult } from '../admin/index.ts'
-import { UNTRUSTED_ZXID, type LeaderTerm, type PeerState } from '../core/election/index.ts'
+import { isOfTerm, UNTRUSTED_ZXID, type LeaderTerm, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { copyConfigurationNode, type Tree } from '../core/tree/index.ts'
 import type { Zxid } from '../core/types.ts'
@@ -491,10 +491,10 @@ export class RoleManager {
     const { leader, epoch, round } = vote
     this.#electedIn = round
     const earlier = this.#earlier
-    // In its next term, which begins with the same epoch, the leader needs the vote of this member for a later one.
-    const isTerm = earlier?.leader === leader && earlier.round === round
+    // In its next term the leader needs the vote of this member, to agree on a later epoch.
+    const isTerm = isOfTerm(vote, earlier)
     if (!isTerm) this.#earlier = undefined
-    if (state === 'leading' || !isTerm || earlier.epoch !== epoch) return this.#enterRole(state, leader)
+    if (state === 'leading' || !isTerm || earlier?.epoch !== epoch) return this.#enterRole(state, leader)
     const { accepted } = this.#context.database.epochs
     const message =
       'This server has accepted a later epoch than that of the leader. It follows without a vote until it takes part in an election'
@@ -665,8 +665,12 @@ export class RoleManager {
     const isLeader = leader === membership.self
     const learnerState = membership.role === 'observer' ? 'observing' : 'following'
     const state = isLeader ? 'leading' : learnerState
-    const zxid = isLeader ? { zxid: database.lastZxid } : {}
-    this.#election?.step({ type: 'assigned', state, leader, ...zxid })
+    this.#election?.step({
+      type: 'assigned',
+      state,
+      leader,
+      ...(isLeader ? { zxid: database.lastZxid } : {}),
+    })
     this.#enterRole(state, leader)
   }
 

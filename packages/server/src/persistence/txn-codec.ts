@@ -186,22 +186,24 @@ const LARGE_BYTES = 8192
 /** Smaller ones that are decoded at once. */
 const DECODED_AT_ONCE = 16
 
-/** Takes a transaction that was checked; undefined for a large one, which is decoded anew when it is applied, in steps too. */
-export type TakeTxn = (logged: LoggedTxn | undefined) => void
+/** What takes decoded transactions; undefined for a large one, which is decoded again when it is applied, in steps too. */
+interface DecodedTxns {
+  push(logged: LoggedTxn | undefined): void
+}
 
 /**
- * Decodes transactions, and passes them on in their order. Returns the steps where they are many or large. Throws a `ProtocolError`, now or
- * in a step, where one cannot be decoded. `reader` is used for all: a new one costs more than to decode a small transaction.
+ * Decodes transactions, and adds them to `decoded` in their order. Returns the steps where they are many or large. Throws a `ProtocolError`,
+ * now or in a step, where one cannot be decoded. `reader` is used for all: a new one costs more than to decode a small transaction.
  */
 export function decodeTransactions(
   payloads: readonly Uint8Array[],
   paths: PathLookup,
   reader: Reader,
-  take: TakeTxn,
+  decoded: DecodedTxns,
 ): Generator<void> | undefined {
   if (payloads.length > DECODED_AT_ONCE || payloads.some(isLargePayload))
-    return decodeAllInSteps(payloads, paths, reader, take)
-  for (const payload of payloads) take(decodeLoggedTxn(reader.resetToView(payload), paths))
+    return decodeAllInSteps(payloads, paths, reader, decoded)
+  for (const payload of payloads) decoded.push(decodeLoggedTxn(reader.resetToView(payload), paths))
   return undefined
 }
 
@@ -209,14 +211,14 @@ function* decodeAllInSteps(
   payloads: readonly Uint8Array[],
   paths: PathLookup,
   reader: Reader,
-  take: TakeTxn,
+  decoded: DecodedTxns,
 ): Generator<void> {
   for (let i = 0; i < payloads.length; i++) {
     const payload = payloads[i]!
     if (isLargePayload(payload)) {
       yield* decodeInSteps(new Reader(payload), paths)
-      take(undefined)
-    } else take(decodeLoggedTxn(reader.resetToView(payload), paths))
+      decoded.push(undefined)
+    } else decoded.push(decodeLoggedTxn(reader.resetToView(payload), paths))
     if (isLargePayload(payload) || i % DECODED_AT_ONCE === DECODED_AT_ONCE - 1) yield
   }
 }

@@ -393,7 +393,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   }
 }
 
-/** Prepares a request of a learner. An object for each instead of closures, which would be three. */
+/** Prepares a request of a learner. One object for each request: closures would be three. */
 class ForwardedTask<L extends NotifiedWatcher> implements SlicedTask {
   readonly #pipeline: LeaderPipeline<L>
   readonly #learner: object

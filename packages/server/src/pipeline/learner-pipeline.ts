@@ -395,27 +395,20 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   *#decodeInSteps(zxid: Zxid, payload: Uint8Array): Generator<void> {
     const steps = decodeInSteps(new Reader(payload), this.#options.tree.store)
-    let logged: LoggedTxn | undefined
-    const decodeStep = (): LoggedTxn | undefined => {
-      const { done, value } = steps.next()
-      return done === true ? value : undefined
-    }
-    while (logged === undefined && !this.#hasEnded) {
-      logged = this.#validate(zxid, decodeStep)
-      if (logged !== undefined) yield* this.#applyInSteps(logged)
-      else yield
+    while (!this.#hasEnded) {
+      const logged = this.#decodeStep(zxid, steps)
+      if (logged !== undefined) return yield* this.#applyInSteps(logged)
+      yield
     }
   }
 
-  /**
-   * Returns what `decode` returns. Fails the connection to the leader, and returns undefined, unless that is the transaction of the
-   * zxid.
-   */
-  #validate(zxid: Zxid, decode: () => LoggedTxn | undefined): LoggedTxn | undefined {
+  /** Decodes a part of a transaction, and returns it after the last one. Fails the connection to the leader where it has another zxid. */
+  #decodeStep(zxid: Zxid, steps: Generator<void, LoggedTxn>): LoggedTxn | undefined {
     try {
-      const logged = decode()
-      if (logged === undefined || logged.header.zxid === zxid) return logged
-      this.#fail(`its packet of 0x${formatZxid(zxid)} holds 0x${formatZxid(logged.header.zxid)}`)
+      const { done, value } = steps.next()
+      if (done !== true) return undefined
+      if (value.header.zxid === zxid) return value
+      this.#fail(`its packet of 0x${formatZxid(zxid)} holds 0x${formatZxid(value.header.zxid)}`)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#fail(`its transaction 0x${formatZxid(zxid)} cannot be decoded: ${error.message}`)

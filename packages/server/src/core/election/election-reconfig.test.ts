@@ -72,7 +72,7 @@ describe('an election with a proposed configuration that is not committed', () =
     }
   })
 
-  it('stands not back where another server was elected in vain', () => {
+  it('does not stand back where another server was elected in vain', () => {
     const harness = new ElectionHarness(1).look({
       zxid: 0x50,
       epoch: 2,

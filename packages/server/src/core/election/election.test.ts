@@ -609,7 +609,7 @@ describe('a leader without a follower', () => {
       ['silent', () => {}],
       ['gone', (harness) => harness.receive(2, other).setReachable(2, false)],
       ['with a role', (harness) => harness.receive(2, other).receive(2, { ...other, state: 'leading' })],
-      ['has more', (harness) => harness.receive(2, { vote: vote(2, 1, 0x61, 2) })],
+      ['has a later history', (harness) => harness.receive(2, { vote: vote(2, 1, 0x61, 2) })],
       ['does not trust its data', (harness) => harness.receive(2, { vote: vote(2, 1, -1, 2) })],
       [
         'of Apache ZooKeeper',

@@ -11,23 +11,19 @@ import {
   type QuorumVerifiers,
   type ServerId,
 } from '../quorum/index.ts'
+import { isAhead } from '../log-position.ts'
 import { RingBuffer } from '../ring-buffer.ts'
 import { MAX_ROUND, type Notification } from './notification.ts'
-import type {
-  Configurations,
-  ElectionInput,
-  ElectionOptions,
-  ElectionState,
-  ElectionWork,
-  LeaderTerm,
-} from './types.ts'
+import type { Configurations, ElectionInput, ElectionOptions, ElectionState, ElectionWork } from './types.ts'
 import {
   isConfirmedLeader,
+  isOfTerm,
   isBetterVote,
   hasQuorum,
   isSameVote,
   NO_VALUE,
   supportersOf,
+  type LeaderTerm,
   UNTRUSTED_ZXID,
   type ReceivedVote,
   type ReceivedVotes,
@@ -170,8 +166,8 @@ export class Election {
         if (this.#state !== 'looking') this.#vote = { ...this.#vote, epoch: input.epoch }
         return
       case 'assigned':
-        // quorum-protocol 14.5: the vote names the designated leader, which alone knows its zxid: a voter that looks compares that with its
-        // own history. It is safe since the zxid elects none here: votes of servers with a role count by leader and epoch.
+        // quorum-protocol 14.5: the vote names the designated leader. Only that server knows its zxid, which a voter that looks compares
+        // with its own history. A wrong zxid elects no server: votes of servers with a role count by leader and epoch.
         this.#state = input.state
         this.#vote = { ...this.#vote, leader: input.leader, zxid: input.zxid ?? this.#vote.zxid }
         return
@@ -545,41 +541,35 @@ export class Election {
    * quorum. It is safe since following a leader elects none: the leader still needs the promises of a quorum for its epoch. One that
    * would refuse this server, or with which it has no vote, does not need it.
    *
-   * One server alone draws this one at once only if it has the configuration in force that this server has logged: it does not elect a
-   * candidate which that does not name, while this server may prefer such a one.
+   * This server joins a leader without followers at once only where that leader has in force the configuration that this server has
+   * logged: such a leader elects no candidate that this configuration does not name, while this server may prefer one.
    */
   #isNeededBy(vote: ReceivedVote, hasProposed: boolean): boolean {
     const { self } = this.#options
     if (vote.leader === self || this.#own!.zxid === UNTRUSTED_ZXID || isAhead(this.#own!, vote)) return false
     // Leaders that refuse a server in turns would otherwise be joined without end.
-    if (this.#avoided !== undefined || this.#hasNoVoteWith(vote)) return false
+    if (this.#avoided !== undefined || isOfTerm(vote, this.#withoutVote)) return false
     if (!isConfirmedLeader(this.#inRole, vote, self, this.#round)) return false
-    const supporters = supportersOf(this.#inRole, vote)
-    const fewest = hasProposed ? 1 : 2
-    if (supporters.size >= fewest && this.#verifiers!.active.isQuorum(new Set(supporters).add(self)))
-      return true
-    return this.#isNeededWithOthers(vote, supporters)
+    const followers = supportersOf(this.#inRole, vote).add(self)
+    const fewest = hasProposed ? 2 : 3
+    if (followers.size >= fewest && this.#verifiers!.active.isQuorum(followers)) return true
+    return this.#isNeededWithOthers(vote, followers)
   }
 
   /**
-   * Returns whether the leader of a vote has a quorum once those that look follow it too, as two of four voters that did not reach it in
-   * time while another one is down, or this server alone. First those that look have an interval of time to elect one of them, which
-   * they prefer: the leader may be out of reach. A member of Apache ZooKeeper does not join such a leader, nor does one that has more. It
-   * is safe to be wrong about the others: the leader then gives up as it would without this server.
+   * Returns whether the leader of a vote has a quorum once its followers, this server among them, and the voters that look follow it: for
+   * example two of four voters that did not reach it in time, while another one is down. Those that look first have an interval to elect
+   * one of themselves, since the leader may be out of reach. Members of Apache ZooKeeper and voters with a later history do not join such a
+   * leader. A wrong guess is safe: the leader gives up as it would without this server.
    */
-  #isNeededWithOthers(vote: ReceivedVote, supporters: ReadonlySet<ServerId>): boolean {
+  #isNeededWithOthers(vote: ReceivedVote, followers: ReadonlySet<ServerId>): boolean {
     const { self } = this.#options
     const { active } = this.#verifiers!
     if (this.#resends === 0 || active.weightOf(self) === 0) return false
     const looking = [...this.#looking].filter(([id]) => !this.#unreachable.has(id))
     if (isQuorumOfAll(this.#verifiers!, new Set(looking.map(([id]) => id)).add(self))) return false
-    const followers = new Set(supporters).add(self)
-    for (const [id, other] of looking) if (!other.isForeign && !isAhead(other, vote)) followers.add(id)
-    return active.isQuorum(followers)
-  }
-
-  #hasNoVoteWith({ leader, round }: Vote): boolean {
-    return this.#withoutVote?.leader === leader && this.#withoutVote.round === round
+    const joining = looking.filter(([, other]) => !other.isForeign && !isAhead(other, vote))
+    return active.isQuorum(new Set([...followers, ...joining.map(([id]) => id)]))
   }
 
   /** Sends the vote to all again and doubles the notification interval. */
@@ -656,9 +646,4 @@ export class Election {
     this.#work.push({ do: 'stop', timer: 'resend' })
     if (this.#avoided !== undefined) this.#work.push({ do: 'stop', timer: 'avoid' })
   }
-}
-
-/** Returns whether a history, or that of a candidate, is more recent than that of the leader of a vote. */
-function isAhead(a: Pick<Vote, 'zxid' | 'epoch'>, b: Vote): boolean {
-  return a.epoch !== b.epoch ? a.epoch > b.epoch : a.zxid > b.zxid
 }

@@ -10,7 +10,6 @@ export type {
   ElectionTimer,
   ElectionWork,
   ElectionState,
-  LeaderTerm,
 } from './types.ts'
-export { NO_VALUE, PeerState, UNTRUSTED_ZXID } from './vote.ts'
-export type { Vote } from './vote.ts'
+export { isOfTerm, NO_VALUE, PeerState, UNTRUSTED_ZXID } from './vote.ts'
+export type { LeaderTerm, Vote } from './vote.ts'

@@ -1,6 +1,6 @@
 import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
 import type { Notification } from './notification.ts'
-import type { PeerState, Vote } from './vote.ts'
+import type { LeaderTerm, PeerState, Vote } from './vote.ts'
 
 /** Options of an election, constant while a server runs. Times are in milliseconds. */
 export interface ElectionOptions {
@@ -41,18 +41,12 @@ export interface ElectionState extends Configurations {
 }
 
 /**
- * A leader that a server does not join for a time, in milliseconds, although it is established. Nor does it join any other one before a
- * quorum follows that.
+ * A leader that a server does not join for `forMs` milliseconds, although it is established. Meanwhile the server joins another leader only
+ * if a quorum follows that one.
  */
 export interface AvoidedLeader {
   readonly leader: ServerId
   readonly forMs: number
-}
-
-/** The time of one server as a leader: the round of its vote is of the election that it has won. */
-export interface LeaderTerm {
-  readonly leader: ServerId
-  readonly round: number
 }
 
 /** `resend`: send the vote again. `finalize`: end the wait for a better vote. `avoid`: join the avoided leader again. */
@@ -63,7 +57,7 @@ export type ElectionInput =
   /**
    * The server has no role: start an election, also while one is running. Its leader `avoid` has refused it repeatedly: it does
    * not join that leader again for some time, and takes part in elections meanwhile. With the leader of the term `withoutVote` it has no
-   * vote, so that leader is no nearer to its quorum with it.
+   * vote, so joining that leader does not help it to a quorum.
    */
   | {
       readonly type: 'look'

@@ -64,6 +64,16 @@ export function isSameVote(a: ReceivedVote, b: ReceivedVote): boolean {
   return a.version > 0 !== b.version > 0 || a.epoch === b.epoch
 }
 
+/** The time of one server as a leader: the round of its vote is of the election that it has won. */
+export interface LeaderTerm {
+  readonly leader: ServerId
+  readonly round: number
+}
+
+/** Returns whether a vote names the leader of a term, in the election that this leader has won. */
+export const isOfTerm = ({ leader, round }: Vote, term: LeaderTerm | undefined): boolean =>
+  term?.leader === leader && term.round === round
+
 /** Returns the senders of the same vote. */
 export function supportersOf(votes: ReceivedVotes, vote: ReceivedVote): Set<ServerId> {
   const supporters = new Set<ServerId>()

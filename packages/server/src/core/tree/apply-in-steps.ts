@@ -93,7 +93,7 @@ export function* applyCloseSession(
   // effects already, stay.
   const others = [...tree.owners.ofSession(sessionId)]
   for (const other of others) {
-    // It was below one that is removed already.
+    // Removed already, with a node above it.
     if (!tree.owners.ofSession(sessionId).has(other)) continue
     const path = tree.pathOf(other)
     if (step.begins(path)) yield

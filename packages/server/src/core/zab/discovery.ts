@@ -1,6 +1,7 @@
 import { epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import type { CommitTracker } from './commit-tracker.ts'
-import { EpochAgreement, isAhead, MAX_LEADER_EPOCH, refusalReason } from './epoch-agreement.ts'
+import { isAhead } from '../log-position.ts'
+import { EpochAgreement, MAX_LEADER_EPOCH, refusalReason } from './epoch-agreement.ts'
 import type { LeaderOptions, LeaderWork } from './leader-types.ts'
 import type { ServerId } from '../quorum/index.ts'
 import type { LearnerProgress } from './learner-progress.ts'

@@ -1,13 +1,8 @@
 import { MAX_EPOCH, makeZxid } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import { isAhead } from '../log-position.ts'
 import { majority } from '../quorum/index.ts'
-import {
-  EpochAgreement,
-  isAhead,
-  MAX_EPOCH_JUMP,
-  refusalReason,
-  type EpochQuorum,
-} from './epoch-agreement.ts'
+import { EpochAgreement, MAX_EPOCH_JUMP, refusalReason, type EpochQuorum } from './epoch-agreement.ts'
 
 const OWN = 10
 const FAR = OWN + MAX_EPOCH_JUMP + 1

@@ -12,17 +12,6 @@ export const MAX_LEADER_EPOCH = MAX_EPOCH - 1
  */
 export const MAX_EPOCH_JUMP = 1024
 
-/** How recent the history of a server is: its currentEpoch, then its last zxid. */
-export interface LogPosition {
-  readonly epoch: number
-  readonly zxid: Zxid
-}
-
-/** Returns whether `a` is more recent than `b`. */
-export function isAhead(a: LogPosition, b: LogPosition): boolean {
-  return a.epoch !== b.epoch ? a.epoch > b.epoch : a.zxid > b.zxid
-}
-
 /** Returns whether these servers are a quorum, with the answer of an oracle if `useOracle` is set. */
 export type EpochQuorum = (servers: ReadonlySet<ServerId>, options: { useOracle: boolean }) => boolean
 

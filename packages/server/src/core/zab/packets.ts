@@ -133,7 +133,7 @@ export class PacketSplitter {
   #pauses = 0
   /** The bytes that were received while paused. */
   #rest: Uint8Array = new Uint8Array(0)
-  /** The last identities and their bytes, here those of an empty list: requests of one client, or of one host, follow each other. */
+  /** The last list of identities and its bytes, at first those of an empty list: consecutive requests often have the same. */
   #identities: readonly Identity[] = []
   #identityBytes: Uint8Array = new Uint8Array(4)
 

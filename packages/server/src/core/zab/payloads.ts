@@ -237,8 +237,7 @@ export function decodeForwardedRequest(
   identities: readonly Identity[],
   reader: Reader,
 ): ForwardedRequest {
-  if (data === null) throw new ProtocolError('Expected data, got null', 0, 'a forwarded request')
-  reader.resetToView(data)
+  readerOf(data, 'a forwarded request', reader)
   return {
     sessionId: reader.long(),
     xid: reader.int(),
@@ -287,9 +286,9 @@ function encodeInt(value: number): Uint8Array {
   return writer.take()
 }
 
-function readerOf(data: Uint8Array | null, field: string): Reader {
+function readerOf(data: Uint8Array | null, field: string, reader = new Reader()): Reader {
   if (data === null) throw new ProtocolError('Expected data, got null', 0, field)
-  return new Reader(data)
+  return reader.resetToView(data)
 }
 
 /** Offsets of the zxid and the type in a transaction header, after session and cxid, and after zxid and time. */

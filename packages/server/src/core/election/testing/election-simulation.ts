@@ -265,7 +265,7 @@ export class ElectionSimulation {
       case 'connect':
         return
       case 'warn':
-        // One that was elected in vain, which its logged configuration keeps from leading, says so.
+        // A server warns that its logged configuration keeps it from leading.
         if (node.proposed !== undefined) return this.#note(`${node.id} warns: ${work.message}`)
         throw unexpected(node, work)
       case 'configure':
