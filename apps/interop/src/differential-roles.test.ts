@@ -29,8 +29,8 @@ function textOf(step: Step): string {
 }
 
 /**
- * The role of the member that receives the requests, with the members of its ensemble. A leader has the pipeline of a standalone server,
- * which leads itself: only long runs play it.
+ * The role of the member that receives the requests, with the members of its ensemble. Only long runs play the leader, which has the same
+ * pipeline as a standalone server.
  */
 const roles = [
   ...(isLong ? ([['leader', { kinds: [serverUnderTest, serverUnderTest] }]] as const) : []),

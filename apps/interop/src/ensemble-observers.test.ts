@@ -29,7 +29,7 @@ async function start(kinds: readonly Kind[], dispose?: (remove: () => Promise<vo
   await ensemble.start(4, 5)
 }
 
-async function expectMovedSessionsToRefuse(): Promise<void> {
+async function expectOldConnectionsToBeRefused(): Promise<void> {
   for (const id of [4, 5]) await followMaster(ensemble, id, 1)
   let before = await ensemble.connect(4)
   const resume = before.session
@@ -82,8 +82,8 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
     beforeAll(() => start(kinds, (action) => (remove = action)), 120_000)
     afterAll(() => remove())
 
-    // Before the test that changes the leader.
-    it(MOVED, expectMovedSessionsToRefuse)
+    // Runs first: the next test changes the leader of the same ensemble.
+    it(MOVED, expectOldConnectionsToBeRefused)
     it(SERVED, expectObserversToBeServed)
   })
 
@@ -97,7 +97,7 @@ describeWith(['apache', 'kazoo'], 'an observer master', () => {
 
   it(`zabra, beside zabra and the leader zabra, ${MOVED}`, async () => {
     await start(['zabra', 'zabra', 'zabra', 'zabra', reference])
-    await expectMovedSessionsToRefuse()
+    await expectOldConnectionsToBeRefused()
   })
 
   it('is killed, and Zabra observers follow the leader', async () => {

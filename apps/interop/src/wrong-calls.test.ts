@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import * as client from '@zabra/client'
 import { connect, json, nodeTransport, utf8, ZooKeeperError, type Client } from '@zabra/client'
 import * as otel from '@zabra/client/otel'
+import * as recipeKit from '@zabra/client/recipe-kit'
 import * as recipes from '@zabra/recipes'
 import * as multiLock from '@zabra/recipes/multi-lock'
 import * as nameService from '@zabra/recipes/name-service'
@@ -64,9 +65,7 @@ const isLeftOut = ({ owner = '', name }: Callable): boolean =>
   /^(?:Codec|PayloadCodec|Instrumentation|Transport|NodeTransport|SaslMechanism|ParticipantHandlers|AsyncQueue)$|Error$/.test(
     owner,
   ) ||
-  /^(?:checkOptionsOf|checkArgument|shown|withCodecErrors|abortError|onAbort|withoutTimeout|random|oneOf|whole|backoff|callObserver|isReserved|syncResult)$/.test(
-    name,
-  )
+  (owner === '' && (name in recipeKit || name === 'random'))
 
 /** A right value for each type that has a required property, or none at all. */
 const rightValues: Readonly<Record<string, (c: Client) => unknown>> = {

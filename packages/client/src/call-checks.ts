@@ -179,15 +179,15 @@ export function wrongOperation(name: string, operation: unknown, index: number):
     return new UsageError(`Expected operation ${index} as { op, path, … }, got ${shown(operation)}`, context)
   const { op, path, acl } = operation as { op?: unknown; path?: string; acl?: unknown }
   const rules = operationRules[name]!
-  if (!text(op) || !Object.hasOwn(rules, op as string)) {
+  if (typeof op !== 'string' || !Object.hasOwn(rules, op)) {
     const message = `Expected op of operation ${index} among ${Object.keys(rules).join(', ')}, got ${shown(op)}`
     return new UsageError(message, context)
   }
   const pathReason = wrongPathType(path)
   if (pathReason !== undefined) return new UsageError(`operation ${index}: ${pathReason}`, context)
   return (
-    findWrongOption(operation, rules[op as string]!, () => ({
-      start: `operation ${index}, ${String(op)} ${path}: `,
+    findWrongOption(operation, rules[op]!, () => ({
+      start: `operation ${index}, ${op} ${path}: `,
       context,
     })) ?? (acl === undefined ? undefined : wrongAcl(acl, `operation ${index}, create`, path))
   )
@@ -214,7 +214,8 @@ function aclReason(acl: unknown): string | undefined {
   if (!Array.isArray(acl)) return `Expected an ACL as a list of { perms, scheme, id }, got ${shown(acl)}`
   for (const [index, entry] of acl.entries()) {
     if (!object(entry)) return `Expected ACL entry ${index} as { perms, scheme, id }, got ${shown(entry)}`
-    for (const [name, [expected, check]] of Object.entries(aclEntryRules)) {
+    for (const name in aclEntryRules) {
+      const [expected, check] = aclEntryRules[name]!
       const value = (entry as Record<string, unknown>)[name]
       if (!check(value)) return `Expected ${name} of ACL entry ${index} as ${expected}, got ${shown(value)}`
     }

@@ -1,14 +1,14 @@
 import { MAX_TTL, Perms, type CreateMode as Flags } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import { abortError, UsageError } from './errors.ts'
-import type { ACL, Bytes, CallOptions, CreateMode, Data } from './types.ts'
+import type { ACL, Bytes, CallOptions, CreateMode, Data, OwnBytes } from './types.ts'
 
-export const EMPTY: Bytes = new Uint8Array(0)
+export const EMPTY: OwnBytes = new Uint8Array(0)
 
 /** The ACL of a znode whose creator gives none: everybody may do everything. */
 export const OPEN_ACL: readonly ACL[] = [{ perms: Perms.ALL, scheme: 'world', id: 'anyone' }]
 
-// Without the table of the protocol, which a page would load beside this one. The types compare them.
+// Numbers instead of `CreateMode` of the protocol, which a page would load too. `satisfies` checks that they agree.
 export const createFlags: Readonly<Record<CreateMode, number>> = {
   persistent: 0,
   ephemeral: 1,

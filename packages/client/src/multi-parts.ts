@@ -1,10 +1,10 @@
 import { OpCode, type Reader, type Writer } from '@zabra/protocol'
+import { EMPTY } from './call-options.ts'
 import {
   create,
   createContainer,
   createTtl,
   deleteNode,
-  EMPTY,
   readNames,
   readPath,
   setData,
@@ -15,7 +15,7 @@ import { readReplyZxid } from './session/error-codes.ts'
 import type { Operation, PendingRequest, RequestArguments } from './session/pending-request.ts'
 import { readStat } from './stat.ts'
 
-/** What a part of a multi is: an operation with a request of its own, or one that only multis have. */
+/** The operation of a part: that of a single request, or one that only multis have. */
 export type PartOperation = Pick<Operation, 'opCode' | 'encode'>
 
 /** One part of a multi or multiRead, with the arguments that a request of its own would have. */
@@ -27,7 +27,7 @@ export const checkVersion: PartOperation = { opCode: OpCode.check, encode: write
 /** Without the stat that `getChildren` outside of a multi returns. */
 export const listChildren: PartOperation = { opCode: OpCode.getChildren, encode: writePathAndWatch }
 
-/** The result of a part: its value, or the error code of one that failed, or that another one made fail. */
+/** The result of a part: a value, or an error code. A part also has one when another part failed. */
 export interface PartResult {
   readonly code?: number
   readonly value?: unknown
@@ -39,7 +39,7 @@ export interface MultiReply {
   readonly isAmbiguous: boolean
 }
 
-/** Writes what stands before each part, and after the last one. */
+/** Writes the header of a part, or the end marker. */
 export function writePartHeader(w: Writer, type: number, isEnd: boolean): void {
   w.int(type)
   w.bool(isEnd)
@@ -114,11 +114,10 @@ export const multi: Operation = {
 }
 
 export const multiRead: Operation = {
+  ...multi,
   name: 'multiRead',
   opCode: OpCode.multiRead,
   isWrite: false,
-  encode: encodeMulti,
-  decode: decodeMulti,
   isIdempotent: () => true,
 }
 

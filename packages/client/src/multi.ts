@@ -64,7 +64,7 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
   if (failedIndex !== -1) {
     const operation = operations[failedIndex]
     const path = operation?.path
-    const cause = errorOf(operation, codes[failedIndex]!, chroot)
+    const cause = partError(operation, codes[failedIndex]!, chroot)
     if (reply.isAmbiguous) {
       const reason =
         'the connection broke before the reply arrived, and the retry failed, perhaps because the first succeeded'
@@ -77,7 +77,7 @@ export function toWriteResults(operations: readonly WriteOp[], reply: MultiReply
 }
 
 /** Returns the error of an operation that failed with an error code. */
-function errorOf(operation: WriteOp | ReadOp | undefined, code: number, chroot: string): ZooKeeperError {
+function partError(operation: WriteOp | ReadOp | undefined, code: number, chroot: string): ZooKeeperError {
   // The caller may have emptied its list meanwhile.
   if (operation === undefined) return errorFromCode(code, { operation: 'multi' })
   const { op, path } = operation
@@ -103,5 +103,5 @@ export const toReadResults = (
   chroot: string,
 ): unknown[] =>
   results.map(({ code, value }, index) =>
-    code === undefined ? value : errorOf(operations[index], code, chroot),
+    code === undefined ? value : partError(operations[index], code, chroot),
   )

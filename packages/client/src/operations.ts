@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, parentOf, readWhoAmIResponse, type Reader, type Writer } from '@zabra/protocol'
+import { EMPTY } from './call-options.ts'
 import { toClientPath } from './chroot.ts'
 import { connectionLossError, errorFromCode, otherVersion, ZooKeeperError } from './errors.ts'
 import type {
@@ -8,12 +9,11 @@ import type {
   RequestArguments,
 } from './session/pending-request.ts'
 import { readOrderedStat, readStat } from './stat.ts'
-import type { ACL, Bytes, Ordered, OwnBytes, Stat } from './types.ts'
+import type { ACL, Bytes, Ordered, Stat } from './types.ts'
 
 const requestPath = ({ path }: PendingRequest): string => path
 const always = (): boolean => true
 const never = (): boolean => false
-export const EMPTY: OwnBytes = new Uint8Array(0)
 
 function writePath(w: Writer, request: RequestArguments): void {
   w.string(request.path)
@@ -332,8 +332,8 @@ function explainVersion(request: PendingRequest, code: number, resolver: Ambigui
 }
 
 /**
- * Settles a request by what `decide` finds: resolves it, rejects it with an error that is returned, or with an unknown outcome when
- * that cannot be read.
+ * Settles a request later, with what `decide` resolves to: an error rejects it, any other value is its result. If `decide` rejects, the outcome
+ * of the request is unknown.
  */
 function takeOver(
   request: PendingRequest,

@@ -26,10 +26,10 @@ interface ParentOptions extends CallOptions {
 }
 
 /**
- * Creates a znode, and its parents where they are missing. A parent may vanish between two tries: another client, or the container
+ * Calls `create` for a znode, and creates its missing parents between two calls. A parent may vanish meanwhile: another client, or the container
  * manager of the server, removes empty znodes.
  */
-async function createBelow<T>(
+async function withParents<T>(
   client: InternalClient,
   path: string,
   options: ParentOptions,
@@ -57,7 +57,7 @@ async function createParent(client: InternalClient, path: string, options: Paren
   const { mode, acl } = options
   const creator = client.unordered()
   try {
-    await createBelow(client, path, options, (call) =>
+    await withParents(client, path, options, (call) =>
       creator.createOnce(path, EMPTY, { mode, acl, idempotent: true, ...call }),
     )
   } catch (error) {
@@ -73,7 +73,7 @@ export async function createWithParents(
 ): Promise<CreateResult> {
   const { parents, ...rest } = options
   const mode = parents === 'persistent' ? 'persistent' : 'container'
-  return createBelow(client, path, { ...rest, mode }, (call) => client.create(path, { ...rest, ...call }))
+  return withParents(client, path, { ...rest, mode }, (call) => client.create(path, { ...rest, ...call }))
 }
 
 /** Creates the znodes that do not exist, one after the other. The creates are unordered. */

@@ -136,7 +136,7 @@ describe.each(['timeout', 'signal'])('a write in doubt whose %s ends it without 
     expect(await run(configuration(other).get())).toMatchObject({ value: 2 })
   })
 
-  it('says no more for a put than that it was added when the name is being looked for after a lost reply', async () => {
+  it('resolves to undefined for a put whose name is not found in time after a lost reply', async () => {
     const own = queue()
     await run(own.put('a'))
     let isLost = false
@@ -248,17 +248,20 @@ it('a configuration over a version is in doubt when the version may have been wr
 it.each<[string, () => Promise<unknown>]>([
   ['put', () => queue().put('a')],
   ['putAll', () => queue().putAll(['a', 'b'])],
-])('a %s has no name when its reply was lost and an item was taken meanwhile', async (_name, call) => {
-  await run(queue().put('x'))
-  await run(queue(other).take())
-  const taken = queue(other).take()
-  await world.settle()
-  const outage = cutOffAt('/q/marks/put-', true)
-  const put = call()
-  expect(await run(taken)).toBe('a')
-  outage.restore()
-  expect(await world.within(5000, put)).toBeUndefined()
-})
+])(
+  'a %s resolves to undefined when its reply was lost and an item was taken before its name was read',
+  async (_name, call) => {
+    await run(queue().put('x'))
+    await run(queue(other).take())
+    const taken = queue(other).take()
+    await world.settle()
+    const outage = cutOffAt('/q/marks/put-', true)
+    const put = call()
+    expect(await run(taken)).toBe('a')
+    outage.restore()
+    expect(await world.within(5000, put)).toBeUndefined()
+  },
+)
 
 it('a put that was sent when its time is up is reported, while there is a connection', async () => {
   const own = queue()

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { missingChanges } from '@zabra/testkit/mutants'
 import { expect, it } from 'vitest'
+import { IS_LONG } from './testing/fault-fixture.ts'
 import { mutants, type RecipeMutant } from './testing/mutants.ts'
 
 const SEEDS = 60
@@ -32,7 +33,7 @@ function run({ name, suite: [file, test], kind }: RecipeMutant): Promise<SuiteRu
 
 const all = Object.values(mutants)
 /** Each takes a run of its own, several seconds: all with ZABRA_LONG_TESTS=1, else one. */
-const planted = process.env['ZABRA_LONG_TESTS'] === '1' ? all : all.slice(0, 1)
+const planted = IS_LONG ? all : all.slice(0, 1)
 
 it.each(all)('the mutant of $name applies to the sources', (mutant) => {
   expect(missingChanges(mutant)).toEqual([])

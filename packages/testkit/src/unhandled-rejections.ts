@@ -1,4 +1,4 @@
-/** Collects the rejections that no code handles, each of which would end the process of a user, from `begin` to `end`. */
+/** Collects the unhandled rejections from `begin` to `end`. Each would end the process of a user. */
 export class UnhandledRejections {
   #reasons: unknown[] = []
   readonly #note = (reason: unknown): void => void this.#reasons.push(reason)
@@ -12,7 +12,7 @@ export class UnhandledRejections {
     process.off('unhandledRejection', this.#note)
   }
 
-  /** Resolves to the reasons of all so far, once Node has reported those of this turn. */
+  /** Waits until Node has reported the rejections of this turn. Resolves to all reasons so far. */
   async reasons(): Promise<readonly unknown[]> {
     await new Promise((resolve) => setImmediate(resolve))
     return this.#reasons

@@ -1,6 +1,9 @@
 import type { Address } from '@zabra/runtime'
 
-/** Returns the error for bytes of another protocol, by that for which they cannot be read; undefined for other bytes. */
+/**
+ * Returns an error that names the protocol of a server which is no ZooKeeper server, from the error of the decoder and the bytes; undefined
+ * for an unknown protocol.
+ */
 export type RecogniseProtocol = (error: unknown, chunk: Uint8Array, from: Address) => Error | undefined
 
 /** Names of errors of files and options, which every attempt reads in the same way. */

@@ -8,13 +8,13 @@ class ForeignProtocolError extends Error {
 
 /** Recognises TLS and HTTP. Pages do not load it: a WebSocket hides what a server of another protocol answers. */
 export const recogniseProtocol: RecogniseProtocol = (error, chunk, { host, port }) => {
+  if (!(error instanceof ProtocolError && error.field === 'a frame length')) return undefined
   const name = nameOf(chunk)
-  if (!(error instanceof ProtocolError && error.field === 'a frame length') || name === undefined)
-    return undefined
+  if (name === undefined) return undefined
   return new ForeignProtocolError(`${host}:${port} answers with ${name}`, { cause: error })
 }
 
-/** Returns the protocol that bytes begin with, and what to do. */
+/** Returns the name of the protocol, with advice; undefined for an unknown one. */
 function nameOf(chunk: Uint8Array): string | undefined {
   // An alert of TLS 1.x, and the first letters of a status line.
   if (chunk[0] === 0x15 && chunk[1] === 3)

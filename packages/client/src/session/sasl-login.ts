@@ -1,14 +1,13 @@
 import { OpCode, readSetSASLResponse, writeGetSASLRequest, type Reader } from '@zabra/protocol'
 import type { Cancel, Clock } from '@zabra/runtime'
 import { copyBytes } from '../bytes.ts'
+import { EMPTY } from '../call-options.ts'
 import { withMethods } from '../checks.ts'
 import { errorOf } from '../error-of.ts'
 import { AuthFailedError, errorFromCode } from '../errors.ts'
 import type { SaslMechanism } from '../client-options.ts'
 import type { Bytes } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
-
-const EMPTY: Bytes = new Uint8Array(0)
 
 type ReplyHandler = (reader: Reader, code: number) => void
 

@@ -26,7 +26,7 @@ export interface WatchListener {
   end(error: Error | undefined): void
 }
 
-// Without the table of the protocol, which a page would load beside this one. The types compare them.
+// Numbers instead of `EventType` of the protocol, which a page would load too. `satisfies` checks that they agree.
 const types: Readonly<Record<number, NodeEventType>> = {
   1: 'nodeCreated',
   2: 'nodeDeleted',

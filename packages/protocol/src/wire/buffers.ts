@@ -7,7 +7,7 @@ export interface PooledBuffer {
 /** Sizes are powers of two from 512 bytes to 64 KiB. */
 const SMALLEST_BITS = 9
 const LARGEST_BITS = 16
-/** Most bytes of free buffers in a pool. */
+/** Most bytes of free buffers in a pool: 4 MiB. */
 const MAX_FREE_BYTES = 4_194_304
 
 /** Allocates a buffer outside of any pool. */

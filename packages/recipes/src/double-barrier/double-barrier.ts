@@ -166,7 +166,7 @@ export class DoubleBarrier {
           if (!members.includes(name)) return 'again'
           // Not the version at the join: another client may have written the same round again.
           if (members.length >= this.#members) return found.stat
-          // Deleted by another client: the others wait for this member, which no other change would wake.
+          // Watches the own znode: another client may delete it, and no other change would wake this member.
           return (await reader.data(path)) === undefined ? 'again' : undefined
         },
       )

@@ -24,8 +24,8 @@ import type { QueueLayout } from './names.ts'
 import type { ServerClock } from '../support/server-clock.ts'
 
 /**
- * An item that was added when the limits ended the wait is reported as added, without its name if only that could not be read, or
- * with an `AmbiguousResultError` if neither could.
+ * When the limits end the wait for a put that was sent, an item that was added is reported as added, without its name if that could not be
+ * read. If it is unknown whether it was added, the call rejects with an `AmbiguousResultError`.
  */
 export interface PutOptions extends WaitOptions {
   /** Lower is more urgent (default 0, or 100 with the naming of kazoo). */
@@ -93,7 +93,7 @@ export class Producer<T> {
     const committed = await this.#commit(marker, operations, request, values)
     deleteMarker(this.#client, marker)
     if (committed.results === undefined) {
-      // A lost reply is resolved by the marker, so the marker exists, and the items were added: that is known without their names.
+      // A lost reply is resolved by the marker, so the marker exists and the items were added. Only their names may stay unknown.
       const zxid = committed.marker!.czxid
       const names = retryInNewSession(this.#client, () =>
         readThroughLosses(this.#client, (options) => this.#namesCreatedBy(zxid, options)),

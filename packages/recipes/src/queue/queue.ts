@@ -114,17 +114,16 @@ export class Queue<T> {
   }
 
   /**
-   * Adds an item exactly once and returns its name, which is the id of its messages. Returns undefined for an item that was added
-   * when the reply was lost, and whose name could not be read any more: it was taken meanwhile, or the limits ended the call.
-   * Waits while the queue is full.
+   * Adds an item exactly once and returns its name, which is the id of its messages. Returns undefined if the item was added but
+   * its name is unknown: the reply was lost, and before the name could be read the item was taken or the limits ended the call. Waits while the queue is full.
    */
   async put(value: T, options: PutOptions = {}): Promise<string | undefined> {
     return (await this.putAll([value], options))?.[0]
   }
 
   /**
-   * Adds several items in one transaction and returns their names in order. Returns undefined for items that were added, as `put`
-   * does, unless all names could be read. Waits while the queue is full.
+   * Adds several items in one transaction and returns their names in order. Returns undefined, as `put` does, if the items
+   * were added but not all names could be read. Waits while the queue is full.
    */
   putAll(values: readonly T[], options: PutOptions = {}): Promise<string[] | undefined> {
     const put = async (signal: AbortSignal | undefined): Promise<string[] | undefined> => {

@@ -3,7 +3,7 @@ import type { Client } from '@zabra/client/core'
 import { advanceUntilSettled } from './settle.ts'
 import { ManualWorld, type TappedConnection } from './world.ts'
 
-/** The fault that is the most likely to be resolved wrongly. */
+/** The fault that code is most likely to resolve wrongly. */
 const LOST_REPLY = 'cut after it was applied, before the reply'
 
 /** The faults that can be injected at a request of one client. */
@@ -229,30 +229,32 @@ async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promi
 export const occasionsOf = (fault: Fault, { frames, calls }: Victim): number =>
   isNeighbourFault(fault) ? calls : frames
 
-const IS_LONG = process.env['ZABRA_LONG_TESTS'] === '1'
+export const IS_LONG = process.env['ZABRA_LONG_TESTS'] === '1'
 
-/** A short run plays a kind of fault at one of so many requests of a long scenario; ZABRA_LONG_TESTS=1 plays it at each. */
+/** Short runs play each kind of fault at about every third request of a long scenario; ZABRA_LONG_TESTS=1 at every request. */
 const STRIDE = IS_LONG ? 1 : 3
 
-/** Scenarios of so few requests are played whole: hardly any request of them repeats another. */
-const FEW = 18
+/** Scenarios of up to so many requests are played whole: their requests hardly repeat. */
+const MAX_WHOLE = 18
 
 const allOf = (occasions: number): number[] => Array.from({ length: occasions }, (_, n) => n + 1)
 
 /**
- * Returns the requests at which a run plays one of several kinds of fault. The next kind and the next requests are sampled at another
- * place, so that requests which repeat get each kind.
+ * Returns the requests at which a run plays the fault with the index `kind`. Each kind starts at another request, and each group of requests
+ * shifts the sample, so that repeated requests get every kind.
  */
 export const sampleOf = (occasions: number, kind = 0): number[] =>
-  allOf(occasions).filter((at) => occasions <= FEW || (at + Math.floor(at / STRIDE) + kind) % STRIDE === 0)
+  allOf(occasions).filter(
+    (at) => occasions <= MAX_WHOLE || (at + Math.floor(at / STRIDE) + kind) % STRIDE === 0,
+  )
 
-/** Returns the requests at which a run plays one of these kinds of fault: all for the lost reply. */
+/** Returns the requests at which a run plays a fault: every request for a lost reply, a sample for other kinds. */
 export const placesOf = (fault: Fault, kinds: readonly Fault[], occasions: number): number[] =>
   fault === LOST_REPLY ? allOf(occasions) : sampleOf(occasions, kinds.indexOf(fault))
 
 /**
- * Runs a scenario without faults, and then with each fault at the requests of its victim that `placesOf` says, or at each request.
- * Returns at how many requests there can be faults, over all kinds.
+ * Runs a scenario without faults, then once for each fault and place: those of `placesOf`, or all with `everywhere`. Returns the number of all
+ * possible places, over all kinds.
  */
 export async function enumerateFaults(
   scenario: FaultScenario,

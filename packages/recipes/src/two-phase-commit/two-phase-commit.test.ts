@@ -1,5 +1,5 @@
 import { UnhandledRejections } from '@zabra/testkit'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Client } from '@zabra/client/core'
 import { client, setupEachTest, run, world } from '../testing/setup.ts'
 import { after, enumerateFaults, seedsOf, tree, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
@@ -522,6 +522,7 @@ describe('a handler of a site', () => {
     async (_name, onFailed) => {
       const unhandled = new UnhandledRejections()
       unhandled.begin()
+      onTestFinished(unhandled.end)
       const ledger = new Ledger()
       const no = (): Promise<never> => Promise.reject(new Error('prepare'))
       const bad = { ...ledger.handlers('a', no), onFailed: onFailed as () => void }
@@ -529,7 +530,6 @@ describe('a handler of a site', () => {
       const failing = { ...ledger.handlers('a'), commit: no, onFailed: onFailed as () => void }
       expect(await twoSites(failing, ledger.handlers('b'))).toBe('committed')
       expect(await unhandled.reasons()).toEqual([])
-      unhandled.end()
     },
   )
 
