@@ -120,7 +120,7 @@ function inheritSettings(command: Command, name = 'zabra'): void {
   }
 }
 
-/** The scheme of an identity of HTTP ports. No client port gets it: it is a secret, and such ports refuse its scheme. */
+/** The scheme of identities for HTTP ports. A token is a secret, so it is not sent to client ports, which refuse the scheme. */
 const TOKEN = 'token'
 
 function resolveOptions(flags: Flags, io: Io): GlobalOptions {

@@ -20,7 +20,7 @@ export async function start(): Promise<void> {
       stop.abort(new Interrupted(signal))
     })
   }
-  // As Node does, which would wait for calls for files.
+  // Prints the stack, as Node does, whose exit would wait for calls for files.
   for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.on(event, (error: unknown) => {
       process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)

@@ -14,7 +14,6 @@ import {
   type EnsembleConfiguration,
   type MemberState,
 } from '@zabra/server/files'
-import { parseProperties } from '@zabra/server/settings'
 import { silentLogger, type Disk } from '@zabra/runtime'
 import { InvalidArgumentError, Option } from 'commander'
 import { join, resolve } from 'node:path'
@@ -22,6 +21,7 @@ import { readTextArg } from '../arguments.ts'
 import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { requireDataFolder, withDataLocks } from '../files/find-files.ts'
+import { valuesIn } from '../files/zoo-cfg.ts'
 import { note, print, printJson } from '../io.ts'
 import { askMembers, type MemberAnswer } from '../session/running-members.ts'
 import { printTable } from '../text/table.ts'
@@ -246,14 +246,15 @@ async function force(
 /** Makes a member go on without the others, or explains it. No server runs on its folders. */
 async function forceLocked(
   { io, options }: Context,
-  { dataDir, dataLogDir }: DatabaseLocation,
+  location: DatabaseLocation,
   flags: ForceFlags,
   { configuration: known, clientPort = CLIENT_PORT }: KnownConfiguration,
 ): Promise<void> {
   const { members, yes } = flags
   const { json } = options()
   const tools = toolsOf(io)
-  const { lastZxid, nodes, configuration = known } = await readMemberState({ dataDir, dataLogDir }, tools)
+  const { dataDir } = location
+  const { lastZxid, nodes, configuration = known } = await readMemberState(location, tools)
   const former = known ?? configuration
   if (former === undefined)
     throw new UsageError(
@@ -279,7 +280,6 @@ async function forceLocked(
     )
     return
   }
-  const location = { dataDir, dataLogDir }
   const forced = await forceMembers(location, members, { ...tools, random: io.platform.random, known })
   const lines = [...forced.configuration.members.keys()]
   if (json)
@@ -414,10 +414,6 @@ interface KnownConfiguration {
   readonly clientPort?: number
   readonly folders?: SplitFolders
 }
-
-/** Returns the values of a zoo.cfg by key, as a server reads them: the last one of a repeated key counts. */
-const valuesIn = (text: string): ReadonlyMap<string, string> =>
-  new Map(parseProperties(text).properties.map(({ key, value }) => [key, value]))
 
 /** Returns the folders of a zoo.cfg; undefined where it names none for the logs, or the same. */
 function foldersIn(values: ReadonlyMap<string, string>): SplitFolders | undefined {

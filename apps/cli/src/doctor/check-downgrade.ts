@@ -6,9 +6,10 @@ import {
   RecoveryError,
   VERSION_FOLDER,
 } from '@zabra/server/files'
-import { parseProperties, rows } from '@zabra/server/settings'
+import { rows } from '@zabra/server/settings'
 import { basename } from 'node:path'
 import { kindOf } from '../files/read-nodes.ts'
+import { valuesIn } from '../files/zoo-cfg.ts'
 import { finding, type Finding } from './finding.ts'
 
 /** What Apache ZooKeeper takes for the longest value in a file, in bytes: `jute.maxbuffer`, and as much again. */
@@ -33,10 +34,7 @@ export async function* checkDowngrade(
   const names = await disk.list(folder).catch(() => undefined)
   if (names === undefined)
     return yield finding('no-data', folder, 'there is no such folder', 'Name the dataDir of the server.')
-  const given =
-    config === undefined
-      ? undefined
-      : new Map(parseProperties(config.text).properties.map(({ key, value }) => [key, value]))
+  const given = config && valuesIn(config.text)
   yield* checkLevel(disk, folder)
   for (const name of HELD_BACK)
     if (names.includes(name))

@@ -87,7 +87,7 @@ function digestsIn(server: string, text: string): Digests {
   const byZxid = new Map<number, string>()
   for (const [, zxid, digest] of text.matchAll(/^([\da-f]{1,14}): (-?\d{1,20})$/gm))
     byZxid.set(Number.parseInt(zxid!, 16), digest!)
-  // Other services answer, too, as with a head of HTTP.
+  // Another service may have answered, such as an HTTP server.
   if (byZxid.size === 0 && text.trim() !== '')
     throw new Failure(
       `Expected digests of a ZooKeeper server from ${server}, got another reply. Name its client port.`,

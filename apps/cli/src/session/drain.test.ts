@@ -149,7 +149,7 @@ describe('zabra cluster roll', () => {
   }
   const permits = (): number => names().filter((name) => name === 'POST /api/v1/stop-permit').length
 
-  /** Does the same with a command that lasts until the server is said to have been restarted. */
+  /** Rolls one server by a command that ends after `restart` is called. */
   const rollUntil = (
     ask: (name: string, response: ServerResponse, restart: () => void) => boolean,
   ): CommandRun => {

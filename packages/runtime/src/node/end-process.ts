@@ -26,8 +26,8 @@ export async function endProcess(program: string, code: number): Promise<never> 
 }
 
 /**
- * Ends the process in this turn of the event loop: its state is unknown, and nothing more of it may run. Where a call for a file does not
- * return, another process ends it by SIGKILL, since it waits for that call itself.
+ * Ends the process in this turn of the event loop: its state is unknown, and nothing more of it may run. `process.exit` would wait for a call
+ * for a file that does not return, so another process then ends this one by SIGKILL.
  */
 export function exitAtOnce(program: string, code: number): never {
   if (hasCallsInFlight()) startKiller(program)

@@ -611,7 +611,7 @@ class TargetBackups {
       if (this.#isStopping) throw error
       // Where a larger part is what fails, small ones go on.
       this.#mergesAt = this.#now() + REPORT_MS
-      // Not where the backups there are of another history: their time goes on, and that of this server may be the wrong one.
+      // Not where the target has another history: the data of this server may be the wrong ones.
       if (!(error instanceof BackupError) || error instanceof TargetError) await this.#makeRoom()
       if (wanted === 'always') return this.#goOnWithout(error, isRequested)
       throw error
@@ -678,24 +678,26 @@ class TargetBackups {
   ): Promise<WrittenBackup> {
     const { clock, compression, logger } = this.#platform
     const [begun, begunAt, applied] = [clock.wall(), this.#now(), this.#appliedZxid]
-    if (wanted === 'always') this.#isSnapshotWanted = false
+    const isSnapshot = wanted === 'always'
+    if (isSnapshot) {
+      this.#isSnapshotWanted = false
+      this.#isSendingSnapshot = true
+    }
     if (wanted !== 'never') this.#hasTakenSnapshot = false
-    this.#isSendingSnapshot ||= wanted === 'always'
     const written = await writeBackup(this.#store, this.#source(), {
       clock,
       compression,
       snapshot: wanted,
       catalog,
       merges,
-      ...(wanted === 'always' ? { snapshotSent: () => this.#snapshotSent(catalog) } : {}),
+      ...(isSnapshot ? { snapshotSent: () => this.#snapshotSent(catalog) } : {}),
     }).catch(async (error: unknown) => {
-      if (wanted === 'always') await this.#snapshotSent(catalog)
+      if (isSnapshot) await this.#snapshotSent(catalog)
       throw error
     })
     const { snapshot, log, hasGap } = written
     // Parts may have been added while a snapshot was sent.
-    const latest = wanted === 'always' ? (this.#catalog ?? catalog) : catalog
-    this.#catalog = latest.with([snapshot, log].filter((one) => one !== undefined))
+    this.#catalog = (this.#catalog ?? catalog).with([snapshot, log].filter((one) => one !== undefined))
     this.#lastBackupAt = Math.floor(begun)
     this.#savedUpTo = Math.max(applied, this.#catalog.end?.upTo ?? 0)
     // What was committed meanwhile has waited since then.
@@ -732,8 +734,8 @@ class TargetBackups {
   }
 
   /**
-   * Removes what is not needed any more from a target that takes no more, which needs no space there. Only where the newest backup is one of
-   * this ensemble: others may have the same target by mistake. Never rejects: why nothing could be written is reported.
+   * Removes what no rule keeps from a target that refuses writes, which takes no space there. Does so only where the newest backup is of this
+   * ensemble: others may have the same target by mistake. Never rejects: the failed write is reported.
    */
   async #makeRoom(): Promise<void> {
     if (this.#now() < this.#makesRoomAt) return

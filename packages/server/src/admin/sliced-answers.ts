@@ -11,8 +11,8 @@ const STEP_MS = 1
 /** Characters that end a step: pieces may be paths of thousands of them. */
 const CHARS_PER_STEP = 65_536
 /**
- * What it takes to send a chunk, which may be the last one, and to encode and send so many characters, in milliseconds. That comes
- * after the step, whose time is measured: the last steps of two hundred answers took 2 ms, and to send and end them 8 ms more.
+ * Milliseconds to send a chunk, which may be the last one, and to encode and send `CHARS_PER_STEP` characters. They are spent after the step,
+ * so the measured time lacks them: the last steps of two hundred answers took 2 ms, sending and ending them 8 ms more.
  */
 const CHUNK_MS = 1 / 16
 const CHARS_MS = 3 / 16
@@ -117,7 +117,8 @@ export class SlicedAnswers {
         chunk.push(piece.value)
         chars += piece.value.length
         const isFull = taken === PIECES_PER_STEP || chars >= CHARS_PER_STEP
-        if (!isFull && (taken % PIECES_PER_CHECK !== 0 || this.#clock.monotonic() < end)) continue
+        const isOver = isFull || (taken % PIECES_PER_CHECK === 0 && this.#clock.monotonic() >= end)
+        if (!isOver) continue
         isSent = chars > 0
         return undefined
       }

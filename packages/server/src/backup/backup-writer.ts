@@ -160,24 +160,23 @@ class BackupWriter {
     const name = `snapshot/${sortable(zxid)}-${this.#stamp()}${stored.slice(stored.lastIndexOf('.'))}`
     const stream = isPlain ? gzip(chunks, this.#options.compression) : chunks
     const piece = await this.#writePiece(name, stream, chunks)
-    let written: Omit<WrittenBackup, 'snapshot'> | undefined
-    const snapshot = await this.#writeManifest(piece, async (): Promise<SnapshotManifest> => {
+    const { log, source, gapAfter } = await this.#removedOnFailure(piece, async () => {
       const current = (await this.#options.snapshotSent?.()) ?? catalog
-      const { log, source, gapAfter } = await this.#writeLogBeside(zxid, current, base !== undefined)
-      written = { log, hasGap: gapAfter !== undefined }
-      return {
-        ...this.#common(piece),
-        kind: 'snapshot',
-        file: stored,
-        zxid,
-        // After the begin of an epoch without transactions the snapshot is later than the last one.
-        exactAt: base === undefined ? Math.max(source.upTo, zxid) : zxid,
-        nodes: (base ?? source).nodes,
-        digest: (base ?? source).digest,
-        ...(gapAfter === undefined ? {} : { gapAfter }),
-      }
+      return this.#writeLogBeside(zxid, current, base !== undefined)
     })
-    return { snapshot, ...written! }
+    const snapshot: SnapshotManifest = {
+      ...this.#common(piece),
+      kind: 'snapshot',
+      file: stored,
+      zxid,
+      // After the begin of an epoch without transactions the snapshot is later than the last one.
+      exactAt: base === undefined ? Math.max(source.upTo, zxid) : zxid,
+      nodes: (base ?? source).nodes,
+      digest: (base ?? source).digest,
+      ...(gapAfter === undefined ? {} : { gapAfter }),
+    }
+    await this.#writeManifest(snapshot)
+    return { snapshot, log, hasGap: gapAfter !== undefined }
   }
 
   /** Writes the log that belongs to a snapshot: after the end of a catalog, or from the snapshot on, where it cannot go on there. */
@@ -278,7 +277,7 @@ class BackupWriter {
     }
     const name = `log/${sortable(after)}-${sortable(source.upTo)}-${this.#stamp()}.txns`
     const piece = await this.#writePiece(name, chunks, source.chunks)
-    const manifest = await this.#writeManifest(piece, async (): Promise<LogManifest> => {
+    const manifest = await this.#removedOnFailure(piece, async (): Promise<LogManifest> => {
       const { summary } = check
       if (summary?.upTo !== source.upTo)
         throw new BackupError('The log of the server was cut short. Try again.')
@@ -288,6 +287,7 @@ class BackupWriter {
       if (isMerged) await verifyPiece(this.#store, described)
       return described
     })
+    await this.#writeManifest(manifest)
     return { manifest, source }
   }
 
@@ -337,18 +337,19 @@ class BackupWriter {
     }
   }
 
-  /** Writes the manifest of a piece. One that cannot be described is removed: retention leaves it for a day, and the target may be full. */
-  async #writeManifest<T extends Manifest>(piece: T['piece'], describe: () => Promise<T>): Promise<T> {
-    const { target, cryptography } = this.#store
-    let manifest: T
+  /** Removes a piece where the work that its manifest needs fails: retention would leave it for a day, and the target may be full. */
+  async #removedOnFailure<T>({ name }: Manifest['piece'], work: () => Promise<T>): Promise<T> {
     try {
-      manifest = await describe()
+      return await work()
     } catch (error) {
-      await target.remove(piece.name).catch(() => {})
+      await this.#store.target.remove(name).catch(() => {})
       throw error
     }
+  }
+
+  async #writeManifest(manifest: Manifest): Promise<void> {
+    const { target, cryptography } = this.#store
     await target.write(manifestName(manifest), oneChunk(encodeManifest(manifest, cryptography)))
-    return manifest
   }
 }
 

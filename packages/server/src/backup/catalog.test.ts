@@ -199,7 +199,7 @@ describe('the chain of a snapshot', () => {
     expect(() => empty.chainTo(1)).toThrow('Expected a backup that holds 0x1, got none.')
   })
 
-  it('that is newest is refused with what is wrong with a manifest, where there is no snapshot', async () => {
+  it('that is newest needs a snapshot: else the error names a bad manifest', async () => {
     const { store, write } = await storeWith(logBetween(1, 2))
     expect(() => Catalog.prototype.newestChain.call({ snapshots: [], bad: [] })).toThrow(
       'Expected a backup in the target, got none. Make one with zabra backup now.',

@@ -81,7 +81,7 @@ describe('a claim of the duty of backups', () => {
     },
   )
 
-  it('that is damaged ends as one that is not renewed, also where it would be longer than any', async () => {
+  it('that is damaged, or too long, ends like one that is not renewed', async () => {
     for (const text of ['', 'nonsense', 'x'.repeat(65_536)]) {
       putDuty(text)
       const member = memberOf(2)
@@ -119,7 +119,7 @@ describe('a claim of the duty of backups', () => {
     expect(await second.claim(TIMES, 0)).toBe(true)
   })
 
-  it('is not held by a member that finds another one while it asks how long to wait', async () => {
+  it('is not held by a member if another one claims while it computes its delay', async () => {
     const [first, second] = [memberOf(1), memberOf(2)]
     const delayMs = async (): Promise<number> => {
       await second.claim(TIMES, 0)
@@ -129,7 +129,7 @@ describe('a claim of the duty of backups', () => {
     expect(await duty()).toMatch(/^2 /)
   })
 
-  it('is asked about again where a member need not wait, and its claim was overwritten by a substitute', async () => {
+  it('makes a member compute its delay again after a substitute has overwritten it', async () => {
     const [substitute, member] = [memberOf(1), memberOf(2)]
     for (let looks = 0; looks < 2; looks++) await substitute.claim({ ...TIMES, isSubstitute: true }, 7)
     const before = await duty()
@@ -144,7 +144,7 @@ describe('a claim of the duty of backups', () => {
     expect(asked).toBe(3)
   })
 
-  it('of another run of a substitute is asked about again, also where that has made no backup since', async () => {
+  it('of a new run of a substitute makes others compute their delay again, also without a new backup', async () => {
     const [substitute, member] = [memberOf(1), memberOf(2)]
     let asked = 0
     const look = () => member.claim({ ...TIMES, delayMs: async () => (asked++, 500) }, 0)

@@ -175,10 +175,11 @@ export class BackupDuty {
 
   /** Writes a claim. Resolves to false where it was to be the first, and another member was faster. */
   async #write(bytes: Uint8Array, isFirst: boolean): Promise<boolean> {
+    // Until the target has taken it.
     this.#isRefused = true
-    const isWritten = isFirst
-      ? await this.#target.create(DUTY, bytes)
-      : (await this.#target.write(DUTY, oneChunk(bytes))) > 0
+    let isWritten = true
+    if (isFirst) isWritten = await this.#target.create(DUTY, bytes)
+    else await this.#target.write(DUTY, oneChunk(bytes))
     this.#isRefused = false
     return isWritten
   }

@@ -41,7 +41,7 @@ describe('what can be removed from a target', () => {
     expect([manifests, pieces]).toEqual([[], [old, log]])
   })
 
-  it('are no pieces that a manifest names which was written, or cannot be read, since the catalog was', async () => {
+  it('are no pieces of a manifest that was written, or became unreadable, after the catalog was read', async () => {
     for (const isDamaged of [false, true]) {
       const { store, write, put } = await storeWith(snapshotAt(30, { time: NOW }))
       await write(old, 'x')

@@ -11,7 +11,7 @@ const CONCURRENT_REMOVALS = 8
 /** Files of a target that can go: expired backups, parts of the log that a larger one has replaced, and pieces of backups that were cut short. */
 export interface Prunable {
   readonly manifests: readonly string[]
-  /** Those of the manifests, in their order, and others. */
+  /** The pieces of `manifests`, in the same order, then pieces without a manifest. */
   readonly pieces: readonly string[]
   /** What writes that a crash cut short have left. */
   readonly unfinished: readonly string[]

@@ -183,7 +183,7 @@ export class S3Target implements BackupTarget {
       name,
       headers: { 'if-none-match': '*' },
       body,
-      // 409: another writer is at it. 412: there is one, also where an earlier attempt wrote it, and its answer was lost.
+      // 409: another writer creates it now. 412: it exists, perhaps from an earlier attempt whose answer was lost.
       accepts: [200, 409, 412, 501],
     })
     // A store that does not know the condition: the last writer counts.

@@ -554,7 +554,7 @@ export class Member implements Server, AdminTarget {
     if (database.isLoading)
       return logger.warn(
         { folder: database.folders.snapshots },
-        'The server stops while it loads its data again, and leaves its lock in their folder',
+        'The server stops while it loads its data again, and leaves its lock in the data folder',
       )
     logger.error(
       { id: 'server.files-left', folder: database.folders.snapshots },

@@ -375,7 +375,7 @@ export const logEvents = {
     'Check the disk. The next start takes over the lock that is left in the folder.',
   ),
   'server.load-left': warn(
-    'The server stops while it loads its data again, and leaves its lock in their folder',
+    'The server stops while it loads its data again, and leaves its lock in the data folder',
     'The role before the stop had ended with data that were not correct and complete (`data.loading-again`), and to load them takes longer than a stop waits. Acknowledged writes are in the log.',
     'Nothing. The next start loads the data, and takes over the lock.',
   ),

@@ -65,8 +65,8 @@ async function lockTarget(
   const link = `${folder}/${VERSION_FOLDER}`
   if (disk.realPath === undefined || !(await disk.exists(link))) return async () => {}
   const target = await disk.realPath(link)
-  // Another server may have the folder around it as its data folder, and so has this one without a link. Folders of other names stand
-  // beside those of other servers.
+  // The folder around the target may be the data folder of another server. A target of another name stands beside folders of other servers,
+  // so it is locked itself.
   const [, around] = /^(.*)[\\/]version-2$/s.exec(target) ?? []
   if (around === undefined) return lockOne(target)
   try {

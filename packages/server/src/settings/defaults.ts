@@ -1,6 +1,7 @@
 import { adminSecurityProblems } from './admin-security.ts'
 import { auditProblems } from './audit-problems.ts'
 import { hideSecrets } from '../core/hide-secrets.ts'
+import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { memberSecurityProblems } from './member-security.ts'
 import type { DefaultInputs, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
@@ -55,21 +56,23 @@ export function defaults(given: GivenServerSettings = {}): ServerSettings {
     ...adminSecurityProblems(settings),
   ])
     problems.push(`\`${name}\` ${text}`)
-  // Its type does not keep a program in JavaScript from giving the text.
-  if (ensemble !== undefined && !((ensemble as { members?: unknown } | null)?.members instanceof Map))
-    problems.push(
-      `Expected \`ensemble\` to be a configuration, as parseConfiguration makes it of lines, got ${typeof ensemble}`,
-    )
-  else if (ensemble !== undefined && overrides.serverId === undefined)
-    problems.push(
-      `Expected \`serverId\`, the id of this server in \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got none`,
-    )
-  else if (ensemble !== undefined && !ensemble.members.has(settings.serverId))
-    problems.push(
-      `Expected \`serverId\` to be a member of \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got ${settings.serverId}`,
-    )
+  const problem = ensemble === undefined ? undefined : ensembleProblem(ensemble, overrides.serverId)
+  if (problem !== undefined) problems.push(problem)
   if (problems.length > 0) throw new RangeError(problems.join('; '))
   return asChecked(ensemble === undefined ? settings : Object.freeze({ ...settings, ensemble }))
+}
+
+/** Returns what is wrong with an ensemble, or with the id of this server in it. */
+function ensembleProblem(ensemble: EnsembleConfiguration, serverId: number | undefined): string | undefined {
+  // A program in JavaScript may pass the text of a configuration, despite the type.
+  if (!((ensemble as { members?: unknown } | null)?.members instanceof Map))
+    return `Expected \`ensemble\` to be a configuration, as parseConfiguration makes it of lines, got ${typeof ensemble}`
+  const ids = [...ensemble.members.keys()].join(', ')
+  if (serverId === undefined)
+    return `Expected \`serverId\`, the id of this server in \`ensemble\` (${ids}), got none`
+  return ensemble.members.has(serverId)
+    ? undefined
+    : `Expected \`serverId\` to be a member of \`ensemble\` (${ids}), got ${serverId}`
 }
 
 /** Where each setting comes from: `zoo.cfg:12`, `JVMFLAGS`, …, or `default`. */

@@ -85,7 +85,7 @@ it('a renumbering that is cut off anywhere is completed by the next one', async 
     expect(await renumber(optionsOn(disk)), `call ${fails}`).toMatchObject({ to: makeZxid(3, 1) })
     const { [NEXT]: next, ...stored } = await configurationsOn(disk)
     expect([next, ...Object.values(stored)]).toEqual([RENUMBERED[NEXT], MEMBERS])
-    // Where the data were renumbered already, nothing tells the epoch of the configuration any more: no later one than the last.
+    // Once the data are renumbered, the epoch of the configuration is unknown. It is at most the last one.
     const version = Number.parseInt(Object.keys(stored)[0]!.split('.').at(-1)!, 16)
     expect(epochOf(version), `call ${fails}`).toBeLessThanOrEqual(3)
     for (const name of ['currentEpoch', 'acceptedEpoch'])

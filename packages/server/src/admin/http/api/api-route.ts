@@ -92,8 +92,8 @@ export function json(status: number, value: object, type = 'application/json'): 
 }
 
 /**
- * Returns the refusal of a request that changes something and has a parameter that its operation lacks, or a body where it takes none: by
- * both its caller may mean that less is done. Resolves to undefined for others.
+ * Returns the refusal of a request that changes something and has a parameter that its operation lacks, or a body where it takes none: a
+ * caller that misspells `dryRun` would otherwise get the change. Resolves to undefined for others.
  */
 export async function refuseUnknown(
   { method, query = {}, body, bodyType }: ApiRoute,

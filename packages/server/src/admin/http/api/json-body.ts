@@ -20,7 +20,7 @@ export async function numberIn(
 
 /**
  * Reads a body with a JSON object. Resolves to it, to an empty one without a body, and to undefined when it is something else or has a
- * member beside `known`, by which its caller may mean that less is done.
+ * member beside `known`: a caller that misspells `dryRun` would otherwise get the change.
  */
 export async function readObject(
   body: HttpRequest['body'],
