@@ -1,4 +1,5 @@
 import { DiskError } from '@zabra/runtime'
+import { countOpen } from '@zabra/testkit'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Catalog, ensureLineage, LARGE_BYTES, openPiece, readSmall } from './catalog.ts'
@@ -352,20 +353,14 @@ describe('the lineage of a target', () => {
 describe('a file of a target', () => {
   it('that is short is read as a whole, and closed; a longer one than a manifest may be is damaged', async () => {
     const { store, write, disk } = await storeWith()
-    let open = 0
-    const openRead = disk.openRead.bind(disk)
-    disk.openRead = async (path) => {
-      const reader = await openRead(path)
-      open++
-      return { ...reader, close: async () => void open-- }
-    }
+    const open = countOpen(disk)
     await write('duty', new Uint8Array(65_536).fill(7))
     expect(await readSmall(store.target, 'duty')).toEqual(new Uint8Array(65_536).fill(7))
     await write('duty', new Uint8Array(65_537))
     await expect(readSmall(store.target, 'duty')).rejects.toThrow(
       'duty is damaged: Expected at most 65536 bytes, got 65537.',
     )
-    expect(open).toBe(0)
+    expect(open()).toBe(0)
   })
 
   it('is opened as it is, or with its key, and closed where that is another one', async () => {
@@ -376,18 +371,12 @@ describe('a file of a target', () => {
     const reader = await openPiece(store, plain)
     expect(await reader.size()).toBe(3)
     await expect(openPiece(store, { ...plain, key: 'a'.repeat(16) })).rejects.toThrow('got no key')
-    let open = 0
-    const openRead = disk.openRead.bind(disk)
-    disk.openRead = async (path) => {
-      const file = await openRead(path)
-      open++
-      return { ...file, close: async () => void open-- }
-    }
+    const open = countOpen(disk)
     const key = parseKey('ab'.repeat(32), store.cryptography, 'backup.key')
     await expect(openPiece({ ...store, key }, { ...plain, key: key.id })).rejects.toThrow(
       'it is no encrypted file',
     )
-    expect(open).toBe(0)
+    expect(open()).toBe(0)
     disk.openRead = () => Promise.reject(new DiskError('EIO', 'EIO', 'x'))
     await expect(openPiece(store, plain)).rejects.toThrow('EIO')
   })

@@ -12,6 +12,23 @@ const configuration = (version: number, ...ids: number[]): EnsembleConfiguration
     [...ids.map((id) => `server.${id}=h${id}:1:2`), `version=${version.toString(16)}`].join('\n'),
   )
 
+/** Returns a membership of three voters on an empty disk. */
+async function given() {
+  const disk = await diskWithFolder('/data')
+  const written = configuration(0x100000000, 1, 2, 3)
+  return {
+    disk,
+    written,
+    membership: new Membership(1, { active: written }, { disk, folder: '/data', written }),
+  }
+}
+
+const reconfigure = (tree: Tree, zxid: number, text: string): number =>
+  tree.apply(
+    { sessionId: 1n, cxid: 1, zxid, time: 7 },
+    { type: OpCode.reconfig, path: CONFIGURATION_NODE, data: new TextEncoder().encode(text), version: -1 },
+  )
+
 it('a membership writes again what a full disk has refused', async () => {
   const disk = await diskWithFolder('/data')
   const written = configuration(0, 1, 2, 3)
@@ -34,15 +51,10 @@ it('a change at the end of the log counts as proposed until the log is truncated
   const written = configuration(0x100000000, 1, 2, 3)
   const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
   const tree = new Tree({ extendedTypes: false, digest: true })
-  const change = (zxid: number, text: string): number =>
-    tree.apply(
-      { sessionId: 1n, cxid: 1, zxid, time: 7 },
-      { type: OpCode.reconfig, path: CONFIGURATION_NODE, data: new TextEncoder().encode(text), version: -1 },
-    )
   membership.recallLogged(tree)
   expect(membership.configurations).toEqual({ active: written })
   const next = configuration(0x100000005, 1, 2)
-  change(0x100000005, printConfiguration(next))
+  reconfigure(tree, 0x100000005, printConfiguration(next))
   membership.recallLogged(tree)
   expect(membership.proposed).toEqual(next)
   // A text that is no configuration, or whose version is not the zxid, was written by an operator.
@@ -50,12 +62,12 @@ it('a change at the end of the log counts as proposed until the log is truncated
     [0x100000006, 'nonsense=1'],
     [0x100000007, printConfiguration(configuration(0x200000000, 1))],
   ] as const) {
-    change(zxid, text)
+    reconfigure(tree, zxid, text)
     membership.recallLogged(tree)
     expect(membership.configurations).toEqual({ active: written })
   }
   // A change that a new leader has truncated is proposed no more.
-  change(0x100000008, printConfiguration(configuration(0x100000008, 1, 2)))
+  reconfigure(tree, 0x100000008, printConfiguration(configuration(0x100000008, 1, 2)))
   membership.recallLogged(tree)
   expect(membership.proposed?.version).toBe(0x100000008)
   membership.recallLogged(new Tree({ extendedTypes: false, digest: true }))
@@ -63,9 +75,7 @@ it('a change at the end of the log counts as proposed until the log is truncated
 })
 
 it('a change that is not in the history of a later leader is forgotten, also on disk', async () => {
-  const disk = await diskWithFolder('/data')
-  const written = configuration(0x100000000, 1, 2, 3)
-  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const { disk, written, membership } = await given()
   const tree = new Tree({ extendedTypes: false, digest: true })
   const lost = configuration(0x100000005, 1, 2)
   await membership.propose(lost)
@@ -84,15 +94,11 @@ it('a change that is not in the history of a later leader is forgotten, also on 
 })
 
 it('a change that is in the history of a later leader is kept', async () => {
-  const disk = await diskWithFolder('/data')
-  const written = configuration(0x100000000, 1, 2, 3)
-  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const { membership } = await given()
   const tree = new Tree({ extendedTypes: false, digest: true })
   const next = configuration(0x100000005, 1, 2)
   await membership.propose(next)
-  const data = new TextEncoder().encode(printConfiguration(next))
-  const header = { sessionId: 1n, cxid: 1, zxid: 0x100000005, time: 7 }
-  tree.apply(header, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data, version: -1 })
+  reconfigure(tree, 0x100000005, printConfiguration(next))
   expect([membership.forgetLost(tree, 2), membership.proposed]).toEqual([undefined, next])
 })
 
@@ -117,9 +123,7 @@ it.each([
 })
 
 it('a proposed configuration replaces an earlier one, and never a later one, in memory and on disk', async () => {
-  const disk = await diskWithFolder('/data')
-  const written = configuration(0x100000000, 1, 2, 3)
-  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const { disk, written, membership } = await given()
   for (const [version, kept] of [
     [0x100000000, undefined],
     [0x100000005, 0x100000005],
@@ -135,9 +139,7 @@ it('a proposed configuration replaces an earlier one, and never a later one, in 
 })
 
 it('an activated configuration replaces what was proposed up to it, and nothing later', async () => {
-  const disk = await diskWithFolder('/data')
-  const written = configuration(0x100000000, 1, 2, 3)
-  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const { disk, written, membership } = await given()
   const activate = async (version: number, ...ids: number[]) => {
     const { changed, before, persisted } = membership.activate(configuration(version, ...ids))
     await persisted
@@ -160,14 +162,10 @@ it('an activated configuration replaces what was proposed up to it, and nothing 
 })
 
 it('a change at the end of the log counts as proposed until it, or a later one, is activated', async () => {
-  const disk = await diskWithFolder('/data')
-  const written = configuration(0x100000000, 1, 2, 3)
-  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const { membership } = await given()
   const tree = new Tree({ extendedTypes: false, digest: true })
   const next = configuration(0x100000005, 1, 2)
-  const data = new TextEncoder().encode(printConfiguration(next))
-  const header = { sessionId: 1n, cxid: 1, zxid: 0x100000005, time: 7 }
-  tree.apply(header, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data, version: -1 })
+  reconfigure(tree, 0x100000005, printConfiguration(next))
   membership.recallLogged(tree)
   await membership.activate(configuration(0x100000004, 1, 2, 3, 4)).persisted
   expect(membership.proposed).toEqual(next)

@@ -1,7 +1,7 @@
 import { Writer } from '@zabra/protocol'
 import { silentLogger, type MemoryDisk } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
-import { diskWithFolder } from '@zabra/testkit'
+import { countOpen, diskWithFolder } from '@zabra/testkit'
 import { describe, expect, it } from 'vitest'
 import { createOf } from '../../core/testing/create-of.ts'
 import type { Tree } from '../../core/tree/index.ts'
@@ -12,20 +12,6 @@ import { createTxn, FOLDER, newTree, payloadOf } from '../testing/log-fixture.ts
 import { writeEncodedEntry } from '../txn-codec.ts'
 import { folderOf } from './copy-prefix.ts'
 import { chopLog, DamageError, readDatabase, readLog, readSnapshot, repairLog } from './index.ts'
-
-/** Counts the files that are open on a disk. */
-function countOpen(disk: MemoryDisk): () => number {
-  let open = 0
-  const counted = <T extends { close(): Promise<void> }>(file: T): T => (
-    open++,
-    { ...file, close: async () => void open-- }
-  )
-  const openRead = disk.openRead.bind(disk)
-  const openWrite = disk.openWrite.bind(disk)
-  disk.openRead = async (path) => counted(await openRead(path))
-  disk.openWrite = async (path, options) => counted(await openWrite(path, options))
-  return () => open
-}
 
 describe('chopLog', () => {
   it('needs the log to be sound up to the transaction, and not behind it', async () => {
